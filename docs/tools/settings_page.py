@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 from typing import Any
 
-from minwise.options import DedupOptions, Definition, IndexOptions, LinkOptions, definitions
+from minwise.options import DedupOptions, Definition, ExpireOptions, IndexOptions, LinkOptions, definitions
 from minwise.server import ServerSettings
 from minwise.text.shingling import Shingler
 
@@ -42,6 +42,11 @@ INDEX = """\
 Settings of `mw.Index.create` and `minwise index create`. They are stored with the index and cannot
 be changed.
 """
+EXPIRY = """\
+## Expiry of documents in an index
+
+Settings of `Index.expire` and `minwise index expire`.
+"""
 SERVER = """\
 ## Server
 
@@ -61,6 +66,8 @@ def settings_page() -> str:
             _table(_parameters_of(Shingler), _descriptions(Shingler.__doc__)),
             INDEX,
             _option_table(IndexOptions),
+            EXPIRY,
+            _option_table(ExpireOptions),
             SERVER,
             _option_table(ServerSettings),
         ]

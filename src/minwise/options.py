@@ -7,6 +7,7 @@ HTTP schema are derived from these definitions.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import date, timedelta
 from os import PathLike
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args, get_origin
@@ -34,6 +35,7 @@ __all__ = [
     "DocumentSource",
     "EndingOptions",
     "EngineOptions",
+    "ExpireOptions",
     "FormatName",
     "FrameClustersOptions",
     "FrameDedupOptions",
@@ -701,6 +703,37 @@ class IndexOptions(LayoutOptions, NormalisationOptions, total=False):
     sketch_only: Annotated[
         bool, Setting(False, "Store only sketches: smaller, and similarities are estimates. Excludes store_text.")
     ]
+
+
+class ExpireOptions(TypedDict, total=False):
+    """Settings of :meth:`minwise.Index.expire`."""
+
+    older_than: Annotated[
+        str | timedelta | None,
+        Setting(
+            None,
+            "Remove documents whose time is longer ago: a number and h, d or w for hours, days or weeks, such as 30d.",
+            "A timedelta is accepted, too.",
+        ),
+    ]
+    before: Annotated[
+        str | date | None,
+        Setting(
+            None,
+            "Remove documents whose time is before this ISO 8601 date or time, such as 2026-01-01; in UTC if it names"
+            " no time zone. Instead of older_than.",
+            "A date or datetime is accepted, too.",
+        ),
+    ]
+    time_field: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Metadata field with the time of a document: an ISO 8601 date or time, or Unix seconds. A document without"
+            " it never expires. Required, because an index does not store when a document was added.",
+        ),
+    ]
+    dry_run: Annotated[bool, Setting(False, "Only count the documents; remove nothing.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -43,8 +44,11 @@ SITUATIONS = (
     "a refused batch",
     "a replaced document",
     "a duplicate",
+    "an expired document",
+    "a dropped segment",
 )
 FLUSH_AT = 5
+STEP_AT = 3
 # Runs of 60 steps; `make torture` makes it 60,000 steps.
 TORTURE_RUNS = 1000
 # Shrinking a failing run of forty steps takes longer than the time limit of a test, except in the searching profile.
@@ -172,6 +176,18 @@ class IndexMachine(RuleBasedStateMachine):
         self.count("a removed document in a segment", bool(names) and bool(self._segments()))
         assert self.writer.remove(names) == self.oracle.remove(names)
 
+    @rule(name=st.sampled_from(("n", "n", "deep", "x")), seconds=st.integers(0, 3), dry_run=st.booleans())
+    def expire(self, name: str, seconds: int, dry_run: bool) -> None:
+        """Remove the documents before a time, sometimes after a dry run."""
+        before = datetime.fromtimestamp(seconds, timezone.utc)
+        empty = self._empty_segments()
+        found = self.reader.expire(before=before, time_field=name, dry_run=True)[:4] if dry_run else None
+        expected = self.oracle.expire(name, seconds)
+        assert found in (None, expected)
+        assert self.writer.expire(before=before, time_field=name)[:4] == expected
+        self.count("an expired document", bool(expected[1]))
+        self.count("a dropped segment", self._empty_segments() > empty)
+
     @rule(text=texts, above=aboves, top=tops, where=filters, most=budgets)
     def query(self, text: str, above: float | None, top: int, where: dict[str, Any] | None, most: int) -> None:
         """Query any text."""
@@ -269,6 +285,9 @@ class IndexMachine(RuleBasedStateMachine):
             assert as_expected(index.query(text)) == self.oracle.query(text, index.plan.threshold, 10)
         assert index.verify() == []
 
+    def _empty_segments(self) -> int:
+        return sum(segment["postings"] == 0 for segment in self.writer.stats()["segments"])
+
     def _segments(self) -> list[str]:
         return sorted(path.name for path in self.path.glob("segment-*.post"))
 
@@ -313,9 +332,10 @@ def memory_folder() -> Path | None:
 @pytest.mark.timeout(3000 if TORTURE else 300)
 def test_index_agrees_with_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every listed situation occurs during the run."""
-    from minwise.index import writer
+    from minwise.index import expiry, writer
 
     monkeypatch.setattr(writer, "FLUSH_DOCUMENTS", FLUSH_AT)
+    monkeypatch.setattr(expiry, "STEP_DOCUMENTS", STEP_AT)
     IndexMachine.seen.clear()
     runs = max(settings().max_examples, TORTURE_RUNS) if TORTURE else settings().max_examples
     effort = settings(max_examples=runs, stateful_step_count=60, phases=PHASES)

@@ -153,6 +153,7 @@ ANSWERS = {
     "Removed": ("DELETE", "/v1/documents", {"ids": ["b", "missing"]}),
     "RemovedOne": ("DELETE", "/v1/documents/a", None),
     "Status": ("GET", "/readyz", None),
+    "Expired": ("POST", "/v1/expire", {"older_than": "1d", "time_field": "created"}),
     "ErrorAnswer": ("GET", "/v1/documents/missing", None),
 }
 

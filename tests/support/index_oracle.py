@@ -324,6 +324,15 @@ class Oracle:
         removed = [self.documents.pop(name) for name in dict.fromkeys(map(str, ids)) if name in self.documents]
         return len(removed)
 
+    def expire(self, name: str, before: float) -> tuple[int, int, int, int]:
+        """Remove the documents whose metadata has a number below ``before``; return the counts of an expiry."""
+        read = len(self.documents)
+        values = {key: (stored.metadata or {}).get(name) for key, stored in self.documents.items()}
+        numbers = {key: value for key, value in values.items() if isinstance(value, int)}
+        undated = sum(value is None for value in values.values())
+        expired = self.remove([key for key, value in numbers.items() if value < before])
+        return read, expired, undated, read - undated - len(numbers)
+
 
 def comparisons(size: int) -> int:
     """Return how many comparisons a row of this size counts as."""

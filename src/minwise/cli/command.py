@@ -18,7 +18,7 @@ from minwise.cli.compare import compare
 from minwise.cli.decontaminate import decontaminate
 from minwise.cli.dedup import dedup
 from minwise.cli.explain import explain, rethreshold, thresholds
-from minwise.cli.index_documents import add, create, query, remove
+from minwise.cli.index_documents import add, create, expire, query, remove
 from minwise.cli.index_maintenance import backup, compact, export, stats, verify
 from minwise.cli.nearest import nearest
 from minwise.cli.options import with_option_names
@@ -86,7 +86,7 @@ def index() -> None:
 
 index.add_tasks(
     {
-        "Fill": (create, add, remove),
+        "Fill": (create, add, remove, expire),
         "Search": (query,),
         "Inspect": (stats, verify),
         "Maintain": (compact, backup, export),

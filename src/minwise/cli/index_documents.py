@@ -1,4 +1,4 @@
-"""minwise index create, add, query and remove."""
+"""minwise index create, add, query, remove and expire."""
 
 import json
 import time
@@ -14,6 +14,7 @@ from minwise._internal.formatting import CappedLines, plural
 from minwise.cli.base import Command
 from minwise.cli.files import LineWriter, open_lines, read_ids
 from minwise.cli.options import (
+    expire_options,
     index_options,
     input_options,
     output_file,
@@ -25,10 +26,11 @@ from minwise.cli.options import (
 from minwise.cli.output import print_result, progress_bars
 from minwise.cli.session import current_session
 from minwise.errors import ConfigError
+from minwise.index import Expired
 from minwise.inputs import Files
 from minwise.options import MAX_CANDIDATES, lists_faults
 
-__all__ = ["add", "create", "describe", "query", "remove"]
+__all__ = ["add", "create", "describe", "expire", "query", "remove"]
 
 
 @click.command(cls=Command)
@@ -320,3 +322,37 @@ def remove(index: str, ids: tuple[str, ...], listed: str | None, as_json: bool, 
     values = {"index": index, "removed": removed, "not_there": missing, "documents": documents}
     line = f"{removed:,} removed, {missing:,} not there; {documents:,} in {index}"
     print_result(values, line, as_json=as_json, quiet=quiet)
+
+
+@click.command(cls=Command)
+@click.argument("index", type=click.Path())
+@expire_options
+@verbosity_options
+def expire(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noqa: ANN401 - click's values
+    """Remove the documents of INDEX that are older than a time.
+
+    The time of a document is a field of its metadata, which add stores with --metadata-column. Documents without it, or
+    with a value that is not a time, stay and are counted.
+
+    A few thousand documents are committed at a time, so an interrupted command can be repeated. Files of postings that
+    only removed documents have are deleted without being read; compact releases the remaining space.
+
+    Examples:
+        minwise index expire news.mw --older-than 30d --time-field created
+        minwise index expire news.mw --before 2026-01-01 --time-field published --dry-run
+        minwise index expire news.mw --older-than 2w --time-field created --json
+    """
+    dry_run = given["dry_run"]
+    with mw.Index.open(index, "r" if dry_run else "w") as opened:
+        found = opened.expire(**given, progress=progress_bars(quiet=quiet or as_json))
+        documents = len(opened)
+    values = {"index": index, "dry_run": dry_run, **found._asdict(), "documents": documents}
+    line = f"{_expire_summary(found, given['time_field'], dry_run=dry_run)}; {documents:,} in {index}"
+    print_result(values, line, as_json=as_json, quiet=quiet)
+
+
+def _expire_summary(found: Expired, field: str, *, dry_run: bool) -> str:
+    expired = f"{found.expired:,} {'would expire' if dry_run else 'expired'}, with {field} before {found.before}"
+    undated = [f"{found.undated:,} without {field}"] if found.undated else []
+    unreadable = [f"{found.unreadable:,} with a {field} that is not a time"] if found.unreadable else []
+    return f"{found.read:,} read: {', '.join([expired, *undated, *unreadable])}"

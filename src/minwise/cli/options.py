@@ -19,6 +19,7 @@ from minwise.options import (
     DecontaminateOptions,
     DedupOptions,
     Definition,
+    ExpireOptions,
     IndexOptions,
     NearestOptions,
     NormalisationOptions,
@@ -43,6 +44,7 @@ __all__ = [
     "discount_options",
     "ending_options",
     "engine_options",
+    "expire_options",
     "growth_options",
     "index_options",
     "input_options",
@@ -73,6 +75,7 @@ OPTION_CLASSES = (
     AnyDedupOptions,
     PairsOptions,
     IndexOptions,
+    ExpireOptions,
     PassagesOptions,
     DecontaminateOptions,
     NearestOptions,
@@ -370,6 +373,7 @@ contamination_options = add_options(
     *_setting_options("html", "seed", *NORMALISATION_NAMES, of=DecontaminateOptions),
 )
 # Settings of the documents of a new index that are records, and of items in files.
+expire_options = add_options(*_setting_options(*definitions(ExpireOptions), of=ExpireOptions))
 record_options = add_options(*_setting_options("fields", "weights", of=IndexOptions))
 separator_option = setting_option("separator", metavar="TEXT")
 # Settings of a new index.

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
@@ -16,6 +17,7 @@ from minwise.errors import ConfigError, FormatError, InputError, MismatchError
 from minwise.index import ingest
 from minwise.index.database import DATABASE, REMEDY
 from minwise.index.dedup_on_add import AddBuilder, NewDocuments, decide_documents, removed_documents
+from minwise.index.expiry import ExpiryRule, ExpiryScan
 from minwise.index.ingest import FileFormat, IndexSource, ReadOptions
 from minwise.index.lookup import Lookup
 from minwise.index.maintenance import back_up, describe, find_damage, new_directory, write_signatures
@@ -28,6 +30,7 @@ from minwise.index.result_types import (
     Decision,
     DedupCounts,
     DocumentId,
+    Expired,
     IndexStats,
     Listing,
     Metadata,
@@ -44,7 +47,7 @@ from minwise.inputs.items import ItemSets
 from minwise.inputs.records import RecordFields
 from minwise.options import MAX_CANDIDATES, IndexOptions, MeasureName, OnError, StoreName, with_defaults
 from minwise.progress import ProgressSetting
-from minwise.settings import parse_bytes
+from minwise.settings import parse_bytes, progress_of
 from minwise.sketches.planning import Plan
 from minwise.sketches.schemes import FastSketch, MinHash
 from minwise.sketches.signatures import Signatures
@@ -625,6 +628,79 @@ class Index:
                 removed.update((document.number, document) for document in documents)
             writer.commit(WriteBatch.removal(list(removed.values())))
         return len(removed)
+
+    def expire(
+        self,
+        older_than: str | timedelta | None = None,
+        *,
+        before: str | date | None = None,
+        time_field: str | None = None,
+        dry_run: bool = False,
+        progress: ProgressSetting = None,
+    ) -> Expired:
+        """Remove the documents whose time is too long ago.
+
+        The time of a document is a field of its metadata: an ISO 8601 date or time, in UTC if it names no time zone, or
+        Unix seconds. A document without it never expires.
+
+        All documents are read, in durable transactions of at most 4,096 documents; repeat an interrupted call. Segments
+        all of whose documents are removed are dropped without being read.
+
+        Args:
+            older_than: Remove documents whose time is longer ago: a whole number from 1 to 9999 and ``h``, ``d`` or
+                ``w`` for hours, days or weeks, such as ``30d``; or a timedelta.
+            before: Remove documents whose time is before this one, instead of ``older_than``: an ISO 8601 date or time
+                such as ``2026-01-01``, or a date or datetime.
+            time_field: Metadata field with the time of a document; required, because an index does not store when a
+                document was added.
+            dry_run: Whether to count only; the index may then be open for reading. Default: False.
+            progress: True for progress bars, a function of (stage, done, total, unit), or a
+                :class:`~minwise.progress.Progress`; default: none.
+
+        Raises:
+            ConfigError: If a setting breaks its rule.
+        """
+        steps = self.expire_steps(older_than, before=before, time_field=time_field, dry_run=dry_run)
+        with progress_of(progress).stage("expire", len(self), "documents") as stage:
+            for counts in steps:
+                stage.advance_to(counts.read)
+        return counts
+
+    def expire_steps(
+        self,
+        older_than: str | timedelta | None = None,
+        *,
+        before: str | date | None = None,
+        time_field: str | None = None,
+        dry_run: bool = False,
+    ) -> Iterator[Expired]:
+        """Yield the counts of :meth:`expire` so far after each transaction, so that other calls can run in between.
+
+        Args:
+            older_than: As in :meth:`expire`.
+            before: As in :meth:`expire`.
+            time_field: As in :meth:`expire`.
+            dry_run: As in :meth:`expire`.
+
+        Raises:
+            ConfigError: If a setting breaks its rule; raised before a document is read.
+        """
+        rule = ExpiryRule.check(older_than, before, time_field)
+        with self._reading() if dry_run else self._writing():
+            until, texts = self._view.state.next, self._settings.stores_text
+        return self._expiring(ExpiryScan(rule, self._store, until, texts=texts, dry_run=dry_run))
+
+    def _expiring(self, scan: ExpiryScan) -> Iterator[Expired]:
+        while not scan.is_complete:
+            if scan.dry_run:
+                with self._reading():
+                    scan.portion()
+            else:
+                with self._writing() as writer:
+                    writer.commit(WriteBatch.removal(scan.portion()))
+                    if scan.is_complete:
+                        writer.drop_removed_segments()
+            yield scan.counts
 
     # Bulk ingestion
 

@@ -23,6 +23,7 @@ __all__ = [
     "DedupCounts",
     "DocumentId",
     "DocumentStatus",
+    "Expired",
     "Hit",
     "HitRow",
     "IndexStats",
@@ -119,6 +120,26 @@ class Added(NamedTuple):
     replaced: int = 0
     skipped: int = 0
     unchanged: int = 0
+
+
+class Expired(NamedTuple):
+    """Counts of :meth:`minwise.Index.expire`.
+
+    Attributes:
+        read: Documents read.
+        expired: Documents whose time is before ``before``: they were removed, unless the call was a dry run.
+        undated: Documents that have no value in the time field, and stay.
+        unreadable: Documents with a value in it that is not a time, which stay, too.
+        oldest: The oldest time that was read, in ISO 8601; None if there is none.
+        before: The time before which documents expire, in ISO 8601.
+    """
+
+    read: int
+    expired: int
+    undated: int
+    unreadable: int
+    oldest: str | None
+    before: str
 
 
 class Decision(NamedTuple):

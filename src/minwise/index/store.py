@@ -3,7 +3,7 @@
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -341,7 +341,7 @@ class Store:
             )
             yield from cursor
 
-    def checked_rows(self, table: str, first: int = 0) -> Iterator[tuple[int, bytes]]:
+    def checked_rows(self, table: str, first: int = 0) -> Generator[tuple[int, bytes], None, None]:
         """Yield number and record of the rows from ``first``, in order.
 
         Raises:

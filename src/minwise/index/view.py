@@ -205,6 +205,11 @@ class View:
         bits[known] = self.removed[numbers[known] // 8] >> (numbers[known] % 8) & 1
         return bits.view(np.bool_)
 
+    def are_removed(self, low: int, high: int) -> bool:
+        """Return whether all documents from ``low`` to below ``high`` are removed."""
+        starts = range(low, high, REMOVED_NUMBERS)
+        return all(self.removed_mask(start, min(REMOVED_NUMBERS, high - start)).all() for start in starts)
+
     def segment_paths(self) -> list[Path]:
         """Return the files of postings."""
         return [self._folder / segment.name for segment in self.state.segments]

@@ -4,6 +4,8 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,6 +182,7 @@ class Writer:
         """Merge all segments into one without removed documents, and release free space of the database."""
         self.flush()
         self._view.refresh()
+        self.drop_removed_segments()
         segments = self._view.state.segments
         if len(segments) > 1 or (segments and self._view.removed.any()):
             self._merge(0, len(segments))
@@ -200,16 +203,39 @@ class Writer:
                 self._failed_merge = segments
                 return
 
+    def drop_removed_segments(self) -> None:
+        """Replace segments without remaining documents by empty ones, and delete their files; none of them is read.
+
+        Document numbers must be covered without a gap, so a segment without postings stays for each run of adjacent
+        ones. As in a merge, an error is not raised: the removals are durable, and the next call tries again.
+        """
+        with suppress(OSError, FormatError):
+            for first, last in reversed(list(self._removed_runs())):
+                low, high = self._view.state.segments[first].low, self._view.state.segments[last - 1].high
+                self._replace_segments(first, last, partial(_kernel.write_segment, blocks=[], low=low, high=high))
+
+    def _removed_runs(self) -> Iterator[tuple[int, int]]:
+        """Yield the positions of adjacent segments without remaining documents, unless one empty segment is all."""
+        segments, last = self._view.state.segments, 0
+        for is_removed, run in groupby(segments, lambda segment: self._view.are_removed(segment.low, segment.high)):
+            postings = [segment.postings for segment in run]
+            first, last = last, last + len(postings)
+            if is_removed and (len(postings) > 1 or any(postings)):
+                yield first, last
+
     def _merge(self, first: int, last: int) -> None:
-        """Commit adjacent segments as one, and delete their files."""
+        """Commit adjacent segments as one."""
+        self._replace_segments(first, last, lambda path: self._view.merge_segments(first, last, path))
+
+    def _replace_segments(self, first: int, last: int, write: Callable[[str], tuple[int, int, int, int]]) -> None:
+        """Commit one segment in place of adjacent ones, and delete their files."""
         state = self._view.state
-        merged = state.segments[first:last]
-        low, high = merged[0].low, merged[-1].high
-        segment = self._new_segment(low, high, lambda path: self._view.merge_segments(first, last, path))
+        replaced = state.segments[first:last]
+        segment = self._new_segment(replaced[0].low, replaced[-1].high, write)
         segments = (*state.segments[:first], segment, *state.segments[last:])
         self._save(replace(state, segments=segments, next_segment=state.next_segment + 1), lambda: None)
         self._view.reopen_segments()
-        for old in merged:
+        for old in replaced:
             with suppress(OSError):  # the next writer deletes the files that remain
                 (self._folder / old.name).unlink()
 

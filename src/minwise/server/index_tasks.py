@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 import minwise as mw
-from minwise.errors import InputError
+from minwise.errors import ConfigError, InputError
 from minwise.index import Answer, Decision
 from minwise.options import MAX_CANDIDATES, MeasureName
 from minwise.server.errors import is_disk_full
@@ -23,6 +23,7 @@ __all__ = [
     "AddTask",
     "BatchReader",
     "BatchWriter",
+    "ChangeTask",
     "HitDetail",
     "IndexCall",
     "QueryTask",
@@ -137,6 +138,9 @@ class RemoveTask:
     ids: list[str | int]
 
 
+ChangeTask = AddTask | RemoveTask | IndexCall
+
+
 class BatchWriter:
     """Processes batches of changes; each is durable before its result is returned.
 
@@ -148,20 +152,20 @@ class BatchWriter:
         self._index = index
         self.failure: Exception | None = None
 
-    def __call__(self, tasks: Sequence[AddTask | RemoveTask]) -> list[Any]:
+    def __call__(self, tasks: Sequence[ChangeTask]) -> list[Any]:
         """Return the result or the exception of each task."""
         outcomes: list[Any] = []
+        works: dict[type, Callable[[Any], list[Any]]] = {AddTask: self._add, RemoveTask: self._remove}
         for kind, run in groupby(tasks, key=type):
-            work: Callable[[Any], list[Any]] = self._add if kind is AddTask else self._remove
             for portion in _transactions(list(run)):
-                outcomes += self._attempt(work, portion)
+                outcomes += self._attempt(works.get(kind, self._call), portion)
         return outcomes
 
     def _attempt(self, work: Callable[[Any], list[Any]], tasks: list[Any]) -> list[Any]:
-        """Return the outcomes of some changes; if one of them has invalid input, run each alone."""
+        """Return the outcomes of some changes; if one of them is invalid, run each alone."""
         try:
             outcomes = work(tasks)
-        except InputError as error:
+        except (ConfigError, InputError) as error:
             if len(tasks) == 1:
                 return [error]
             return [outcome for task in tasks for outcome in self._attempt(work, [task])]
@@ -200,10 +204,15 @@ class BatchWriter:
         self._index.remove(sorted(removed))
         return outcomes
 
+    def _call(self, calls: list[IndexCall]) -> list[Any]:
+        return [call(self._index) for call in calls]
 
-def _has_changed(outcome: set[str] | list[Decision]) -> bool:
-    """Return whether something was written."""
-    return any(isinstance(item, str) or item.fate in ("added", "replaced") for item in outcome)
+
+def _has_changed(outcome: object) -> bool:
+    """Return whether something was written; that is not known of a call."""
+    return isinstance(outcome, (set, list)) and any(
+        isinstance(item, str) or item.fate in ("added", "replaced") for item in outcome
+    )
 
 
 def _transactions(tasks: list[Any]) -> list[list[Any]]:
@@ -211,13 +220,20 @@ def _transactions(tasks: list[Any]) -> list[list[Any]]:
     portions: list[list[Any]] = [[]]
     documents = 0
     for task in tasks:
-        size = len(task.documents) if isinstance(task, AddTask) else len(task.ids)
+        size = _documents_of(task)
         if portions[-1] and documents + size > MAX_TRANSACTION_DOCUMENTS:
             portions.append([])
             documents = 0
         portions[-1].append(task)
         documents += size
     return portions
+
+
+def _documents_of(task: ChangeTask) -> int:
+    """Return the documents of the transaction of a task; a call has one for itself."""
+    if isinstance(task, AddTask):
+        return len(task.documents)
+    return len(task.ids) if isinstance(task, RemoveTask) else MAX_TRANSACTION_DOCUMENTS
 
 
 def _call(call: IndexCall, index: mw.Index) -> object:

@@ -3,6 +3,7 @@
 The name of a schema is the name of its class without the suffix ``Message``.
 """
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
@@ -22,6 +23,10 @@ __all__ = [
     "ErrorAnswer",
     "ErrorDetail",
     "EstimateMessage",
+    "ExpireByAgeMessage",
+    "ExpireByTimeMessage",
+    "ExpireRequest",
+    "ExpiredMessage",
     "FoundMessage",
     "HitMessage",
     "IndexStatsMessage",
@@ -130,6 +135,62 @@ class DocumentIdsMessage(Struct, forbid_unknown_fields=True):
     """Ids of documents."""
 
     ids: Annotated[list[Id], Meta(min_length=1)]
+
+
+Age = Annotated[
+    str,
+    Meta(
+        pattern=r"^[1-9][0-9]{0,3}[hdw]$",
+        description="Documents whose time is longer ago expire: a number of hours, days or weeks.",
+        examples=["30d"],
+    ),
+]
+Moment = Annotated[
+    datetime,
+    Meta(tz=True, description="Documents whose time is before this one expire.", examples=["2026-01-01T00:00:00Z"]),
+]
+TimeField = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=1000,
+        description="Metadata field with the time of a document: an ISO 8601 date or time, or Unix seconds. A document "
+        "without it never expires.",
+        examples=["created"],
+    ),
+]
+DryRun = Annotated[bool, Meta(description="Whether to count only, and remove nothing.")]
+
+
+class ExpireByAgeMessage(Struct, forbid_unknown_fields=True):
+    """Which documents expire: those whose time is longer ago than an age."""
+
+    older_than: Age
+    time_field: TimeField
+    dry_run: DryRun = False
+
+
+class ExpireByTimeMessage(Struct, forbid_unknown_fields=True):
+    """Which documents expire: those whose time is before another."""
+
+    before: Moment
+    time_field: TimeField
+    dry_run: DryRun = False
+
+
+class ExpireRequest(Struct, forbid_unknown_fields=True):
+    """A body that is either an :class:`ExpireByAgeMessage` or an :class:`ExpireByTimeMessage`."""
+
+    time_field: TimeField
+    older_than: Age | UnsetType = UNSET
+    before: Moment | UnsetType = UNSET
+    dry_run: DryRun = False
+
+    def __post_init__(self) -> None:
+        """Check that there is one of both."""
+        if (self.older_than is UNSET) == (self.before is UNSET):
+            given = "neither" if self.before is UNSET else "both"
+            raise ValueError(f"Object must have either `older_than` or `before`, got {given}")
 
 
 class AddOptions(Struct, forbid_unknown_fields=True):
@@ -331,6 +392,17 @@ class RemovedOneMessage(Struct):
     """The document was removed."""
 
     removed: Literal[1] = 1
+
+
+class ExpiredMessage(Struct):
+    """Number of documents that were read, and of those that expired: they were removed unless it was a dry run."""
+
+    read: Count
+    expired: Count
+    undated: Annotated[int, Meta(ge=0, description="Documents that have no value in the field, and stay.")]
+    unreadable: Annotated[int, Meta(ge=0, description="Documents whose value is not a time, which stay, too.")]
+    oldest: Annotated[str | None, Meta(description="The oldest time that was read; null if there is none.")]
+    before: Annotated[str, Meta(description="The time before which documents expire.")]
 
 
 class StoredDocumentMessage(Struct):

@@ -76,6 +76,7 @@ BOUNDED = (
 # Tags by the beginning of the path.
 TAGS = (
     ("/v1/documents", "documents", "Add, get, list and remove documents."),
+    ("/v1/expire", "documents", ""),
     ("/v1/query", "questions", "Find near-duplicates, search and compare texts."),
     ("/v1/search", "questions", ""),
     ("/v1/compare", "questions", ""),

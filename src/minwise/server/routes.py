@@ -212,9 +212,20 @@ async def remove_documents(service: Service, call: Call) -> messages.RemovedMess
     return messages.RemovedMessage(len(removed), [name for name in ids if str(name) not in removed])
 
 
+async def expire_documents(service: Service, call: Call) -> messages.ExpiredMessage:
+    """Remove the documents that are older than a time."""
+    found = await service.expire(**_given(call.body))
+    return messages.ExpiredMessage(**found._asdict())
+
+
+def _given(message: Struct) -> dict[str, Any]:
+    """Return the fields of a message that the client has sent, or that have a default."""
+    return {name: value for name, value in msgspec.structs.asdict(message).items() if value is not UNSET}
+
+
 async def get_plan(service: Service, call: Call) -> messages.PlanAnswer:
     """Return the plan of the index, or one for the given parameters."""
-    given = {name: value for name, value in msgspec.structs.asdict(call.options).items() if value is not UNSET}
+    given = _given(call.options)
     plan = await service.describe_plan(given) if given else service.plan.to_dict()
     return msgspec.convert(plan, messages.PlanAnswer)
 
@@ -309,6 +320,12 @@ ROUTES = (
     Route(
         method="DELETE", path="/v1/documents/{id}", handler=remove_document, right="write",
         summary="Remove a document", answer=messages.RemovedOneMessage, errors=("not_found", *WRITE_ERRORS),
+    ),
+    Route(
+        method="POST", path="/v1/expire", handler=expire_documents, right="write",
+        summary="Remove the documents that are older than a time",
+        body=(messages.ExpireByAgeMessage, messages.ExpireByTimeMessage), decode_as=messages.ExpireRequest,
+        answer=messages.ExpiredMessage, errors=WRITE_ERRORS,
     ),
     Route(
         method="POST", path="/v1/query", handler=query, right="read",

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -12,12 +12,13 @@ from typing import Any, Generic, Literal, TypeVar
 import minwise as mw
 from minwise.comparison import Comparison
 from minwise.errors import ConfigError
-from minwise.index import Decision
+from minwise.index import Decision, Expired
 from minwise.server.errors import ApiError, busy
 from minwise.server.index_tasks import (
     AddTask,
     BatchReader,
     BatchWriter,
+    ChangeTask,
     IndexCall,
     QueryTask,
     RemoveTask,
@@ -170,9 +171,7 @@ class Service:
         )
         if self._batch_writer is not None:
             work = self.metrics.counting_changes(self._batch_writer)
-            self._write_worker: BatchWorker[AddTask | RemoveTask] = self._start_worker(
-                "writing", work, MAX_CHANGE_BATCH
-            )
+            self._write_worker: BatchWorker[ChangeTask] = self._start_worker("writing", work, MAX_CHANGE_BATCH)
         self._compare_pool, self._helper_pool, self._plan_pool = (
             self._start_pool(name) for name in ("comparing", "helper", "planning")
         )
@@ -231,7 +230,15 @@ class Service:
         removed: set[str] = await self._writer().run(RemoveTask(ids))
         return removed
 
-    def _writer(self) -> BatchWorker[AddTask | RemoveTask]:
+    async def expire(self, **rule: Any) -> Expired:  # noqa: ANN401 - parameters of Index.expire
+        """Remove documents by their time; other changes are made between its transactions."""
+        steps: Iterator[Expired] = await self._writer().run(lambda index: index.expire_steps(**rule))
+        found: Expired = await self._writer().run(lambda _: next(steps))
+        while (counts := await self._writer().run(lambda _: next(steps, None))) is not None:
+            found = counts
+        return found
+
+    def _writer(self) -> BatchWorker[ChangeTask]:
         if self._batch_writer is None:
             raise ApiError("read_only", "the server is read_only and accepts no changes")
         return self._write_worker

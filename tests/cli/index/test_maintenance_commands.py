@@ -1,4 +1,4 @@
-"""`minwise index remove`, `stats`, `verify`, `compact`, `backup`, `export`."""
+"""`minwise index remove`, `expire`, `stats`, `verify`, `compact`, `backup`, `export`."""
 
 import json
 import os
@@ -14,7 +14,8 @@ import minwise as mw
 
 IDS = [row["id"] for row in ROWS]
 READERS = ("stats", "verify")
-WRITERS = ("remove", "compact")
+WRITERS = ("remove", "compact", "expire")
+MORE = {"remove": ["d0"], "expire": ["--older-than", "1d", "--time-field", "year"]}
 
 
 def present(folder: Path, name: str = "news.mw") -> list[str]:
@@ -43,6 +44,62 @@ def test_remove_ids(filled: Path) -> None:
     assert as_json(filled, "remove", "d0") == {"index": "news.mw", "removed": 0, "not_there": 1, "documents": 3}
     assert index_command(filled, "remove", "d1", "--quiet").out == ""
     assert present(filled) == ["d2", "d3"]
+
+
+def dated(folder: Path) -> Path:
+    """Return a directory with an index of documents with times, of which one has none and one is not readable."""
+    created = {"a": "2025-12-31", "b": "2026-01-01", "c": 1735689600, "d": None, "e": "soon"}
+    rows = [{"id": name, "text": f"a text of {name}", "created": time} for name, time in created.items()]
+    (folder / "dated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = index_command(folder, "add", "dated.jsonl", "--metadata-column", "created", "--quiet")
+    assert (done.status, done.err) == (OK, "")
+    return folder
+
+
+BEFORE = ("--before", "2026-01-01", "--time-field", "created")
+
+
+def test_expire_documents_before_a_time(folder: Path) -> None:
+    """First a dry run, which needs no writer."""
+    dated(folder)
+    kept = "with created before 2026-01-01T00:00:00Z, 1 without created, 1 with a created that is not a time"
+    with mw.Index.open(folder / "news.mw", "w"):
+        dry = index_command(folder, "expire", *BEFORE, "--dry-run")
+    assert (dry.status, dry.out, dry.err) == (OK, f"5 read: 2 would expire, {kept}; 5 in news.mw\n", "")
+    done = index_command(folder, "expire", *BEFORE)
+    assert (done.status, done.out, done.err) == (OK, f"5 read: 2 expired, {kept}; 3 in news.mw\n", "")
+    assert as_json(folder, "expire", *BEFORE) == {
+        "index": "news.mw", "dry_run": False, "read": 3, "expired": 0, "undated": 1, "unreadable": 1,
+        "oldest": "2026-01-01T00:00:00Z", "before": "2026-01-01T00:00:00Z", "documents": 3,
+    }  # fmt: skip
+    assert index_command(folder, "expire", *BEFORE, "--quiet").out == ""
+    again = index_command(folder, "expire", "--older-than", "1h", "--time-field", "created")
+    assert again.out.startswith("3 read: 1 expired, with created before ")
+
+
+def test_expire_takes_settings_from_a_file(folder: Path) -> None:
+    dated(folder)
+    (folder / "minwise.toml").write_text('[index.expire]\nbefore = "2026-01-01"\ntime_field = "created"\n')
+    done = index_command(folder, "expire", "--dry-run", "--json")
+    assert json.loads(done.out)["expired"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "expire needs --older-than 30d or --before 2026-01-01, got neither"),
+        (["--older-than", "30d", *BEFORE], "got both"),
+        (["--older-than", "30d"], "--time-field must name the metadata field with the time of a document: an index "
+         "does not store when a document was added"),
+        (["--older-than", "3600", "--time-field", "created"], "--older-than must be a whole number from 1 to 9999 and "
+         "h, d or w for hours, days or weeks, such as 30d, got '3600'"),
+        (["--before", "soon", "--time-field", "created"], "--before must be an ISO 8601 date or time, such as "
+         "2026-01-01, got 'soon'"),
+    ],
+)  # fmt: skip
+def test_expire_refuses_invalid_times(filled: Path, arguments: list[str], message: str) -> None:
+    assert message in one_line(index_command(filled, "expire", *arguments), USAGE)
+    assert present(filled) == IDS
 
 
 @pytest.mark.parametrize("given", ["ids.txt", "-"])
@@ -191,7 +248,7 @@ def test_failed_export_leaves_nothing(filled: Path) -> None:
 @pytest.mark.parametrize("command", [*READERS, *WRITERS, "backup", "export"])
 def test_path_that_is_not_an_index(folder: Path, command: str) -> None:
     """A missing path, a file and another directory are named in one line."""
-    more = {"remove": ["x"], "backup": ["b.mw"], "export": ["s.parquet"]}.get(command, [])
+    more = {**MORE, "backup": ["b.mw"], "export": ["s.parquet"]}.get(command, [])
     (folder / "empty").mkdir()
     for name, status in (("missing.mw", INPUT_OUTPUT), ("in.jsonl", FAILURE), ("empty", FAILURE)):
         assert name in one_line(run(folder, "index", command, name, *more), status)
@@ -202,13 +259,13 @@ def test_path_that_is_not_an_index(folder: Path, command: str) -> None:
 def test_second_writer_is_refused(filled: Path, command: str) -> None:
     """The error names the writing process."""
     with mw.Index.open(filled / "news.mw", "w"):
-        line = one_line(index_command(filled, command, *(["d0"] if command == "remove" else [])), USAGE)
+        line = one_line(index_command(filled, command, *MORE.get(command, [])), USAGE)
     assert str(os.getpid()) in line
     assert present(filled) == IDS
 
 
 @pytest.mark.parametrize(
-    "command", ["", "create", "add", "query", "remove", "stats", "verify", "compact", "backup", "export"]
+    "command", ["", "create", "add", "query", "remove", "expire", "stats", "verify", "compact", "backup", "export"]
 )
 def test_help_has_an_example(tmp_path: Path, command: str) -> None:
     done = run(tmp_path, "index", *filter(None, [command]), "--help")

@@ -34,7 +34,7 @@ OPERATIONS = 2000 if TORTURE else 200
 CHECKED_COPIES = 8
 # Number of writers; all but the last are killed.
 WRITERS = 4
-KINDS = {"add": 8, "add_batch": 8, "add_unique": 3, "remove": 6, "replace": 4, "flush": 2, "compact": 1}
+KINDS = {"add": 8, "add_batch": 8, "add_unique": 3, "remove": 6, "replace": 4, "flush": 2, "compact": 1, "expire": 1}
 MERGES = 5
 RACES = 100 if TORTURE else 5
 

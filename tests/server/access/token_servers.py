@@ -50,6 +50,8 @@ REQUESTS = [
     Request("POST", "/v1/documents?unique=true", DOCUMENT, BOTH),
     Request("DELETE", "/v1/documents/there", None, WRITE),
     Request("DELETE", "/v1/documents", {"ids": ["there"]}, WRITE),
+    Request("POST", "/v1/expire", {"older_than": "1d", "time_field": "created"}, WRITE),
+    Request("POST", "/v1/expire?", {"older_than": "1d", "time_field": "created", "dry_run": True}, WRITE),
 ]
 WRITING = [one for one in REQUESTS if "write" in one.rights]
 HOLDERS = {"no token": None, "unknown token": frozenset(), "reader": READ, "writer": WRITE, "editor": BOTH}

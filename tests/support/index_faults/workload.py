@@ -8,6 +8,7 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,12 @@ CONSTANTS = {"minwise.index.writer.FLUSH_DOCUMENTS": 64}
 # Weights of the operations, for an index that grows.
 WEIGHTS = {
     "add": 10, "add_batch": 10, "add_unique": 6, "remove": 6, "replace": 5, "query": 6, "flush": 3, "compact": 1,
-    "backup": 2,
+    "backup": 2, "expire": 2,
 }  # fmt: skip
 WORDS = [f"w{number:x}" for number in range(20_000)]
 TEXT_WORDS = range(30, 60)
+# Ranks of documents are their times, too; an expiry removes those below a part of the largest one.
+MAX_RANK = 10**6
 # Above this number of documents, more are removed than added.
 MAX_DOCUMENTS = 2000
 
@@ -59,6 +62,7 @@ class Operation:
         texts: Their texts, if needed.
         metadata: Their metadata, if needed.
         path: The target of a backup.
+        before: The rank below which documents expire.
     """
 
     kind: str
@@ -66,6 +70,7 @@ class Operation:
     texts: list[str] = field(default_factory=list)
     metadata: list[dict[str, Any] | None] = field(default_factory=list)
     path: str = ""
+    before: int = 0
 
     def documents(self) -> list[Document]:
         """Return the documents to add."""
@@ -88,6 +93,9 @@ class Operation:
             return [[hit.id for hit in answer] for answer in index.query_many(self.texts)]
         if self.kind == "backup":
             return index.backup(self.path)
+        if self.kind == "expire":
+            before = datetime.fromtimestamp(self.before, timezone.utc)
+            return list(index.expire(before=before, time_field="rank"))[:4]
         return {"flush": index.flush, "compact": index.compact}[self.kind]()
 
 
@@ -126,6 +134,10 @@ class Model:
         """Apply an operation, and return the expected result; None if it is not known in advance."""
         if operation.kind == "remove":
             return sum(self._remove(str(document_id)) for document_id in operation.ids)
+        if operation.kind == "expire":
+            read, expired = len(self.documents), self.expired(operation.before)
+            undated = sum(document.metadata is None for document in self.documents.values())
+            return [read, sum(self._remove(str(document_id)) for document_id in expired), undated, 0]
         if operation.kind == "add_unique":
             return [self._add_unique(document) for document in operation.documents()]
         if operation.kind in ("add", "add_batch", "replace"):
@@ -134,6 +146,11 @@ class Model:
                 self._add(document)
             return [len(operation.ids) - replaced, replaced, 0, 0]
         return None
+
+    def expired(self, before: int) -> list[str | int]:
+        """Return the ids of documents with a rank below a number."""
+        documents = self.documents.values()
+        return [one.id for one in documents if one.metadata is not None and one.metadata["rank"] < before]
 
     def _add(self, document: Document) -> None:
         self.documents[str(document.id)] = document
@@ -177,6 +194,9 @@ def draw_operation(draw: random.Random, kind: str, model: Model, folder: Path) -
         return Operation(kind=kind)
     if kind == "backup":
         return Operation(kind=kind, path=str(folder / f"backup{model.new_id()}.mw"))
+    if kind == "expire":
+        before = draw.randrange(1, MAX_RANK // 5)
+        return Operation(kind=kind, ids=model.expired(before), before=before)
     chosen = draw_documents(draw, model, 120 if kind == "remove" and len(model.documents) > MAX_DOCUMENTS else 8)
     ids = [document.id for document in chosen]
     if kind == "query":
@@ -206,7 +226,7 @@ def changed(draw: random.Random, text: str) -> str:
 
 def metadata_of(draw: random.Random) -> dict[str, Any] | None:
     """Return metadata or None."""
-    return draw.choice([None, {"lang": draw.choice(["en", "de"]), "rank": draw.randrange(10**6)}])
+    return draw.choice([None, {"lang": draw.choice(["en", "de"]), "rank": draw.randrange(MAX_RANK)}])
 
 
 def jaccard(left: str, right: str) -> float:
