@@ -241,7 +241,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "mark": ("yes", 1, None),
     "mark_names": ("", 5, "clusters=x", {"cluster": 5}),
     "add_weight": ("", 5, "w", "=size"),
-    "votes": ("", 5, "nowhere"),
+    "votes": ("", 5, ["a"]),
     "target": (0, -1, math.nan, math.inf, "many", True),
     "keep": ("best", "max", "max:", "longest,best", "first,longest", None, 5),
     "prefer": ("", "source", ["source=a"], {"a": ["x"], "b": ["y"]}, 5),
