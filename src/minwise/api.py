@@ -114,6 +114,8 @@ SHARED_NAMES = definitions(DedupOptions).keys() & definitions(DecontaminateOptio
 # Values that a stream, whose lines are decided one by one, needs.
 STREAM_VALUES = {
     "keep": "first",
+    "prefer": None,
+    "protect": None,
     "group": "star",
     "measure": "jaccard",
     "discount": "none",
