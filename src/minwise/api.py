@@ -117,6 +117,8 @@ SHARED_NAMES = definitions(DedupOptions).keys() & definitions(DecontaminateOptio
 # Values that a stream, whose lines are decided one by one, needs.
 STREAM_VALUES = {
     "keep": "first",
+    "prefer": None,
+    "protect": None,
     "group": "star",
     "measure": "jaccard",
     "discount": "none",
@@ -1357,8 +1359,8 @@ def passages(source: DocumentSource, *, sources: bool = False, **options: "Unpac
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
-        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL. Default:
-            first.
+        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or
+            several of these, separated by commas. Default: first.
         against: Reference corpus: only passages that stand in it are listed, and none of its own.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
@@ -1428,8 +1430,8 @@ def write_passages(
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
-        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL. Default:
-            first.
+        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or
+            several of these, separated by commas. Default: first.
         against: Reference corpus: only passages that stand in it are listed, and none of its own.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.

@@ -18,6 +18,7 @@ from minwise.errors import ConfigError
 from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.find_files import FORMATS
 from minwise.inputs.items import ItemSets
+from minwise.keep_rules import KeepRule
 from minwise.options import (
     AuditOptions,
     ClustersOptions,
@@ -88,6 +89,8 @@ def test_too_little_memory_is_rejected_with_the_minimum(memory: str | int) -> No
 
 def find_settings(**changed: Any) -> SearchSettings:  # noqa: ANN401 - any setting
     """Return settings that differ from the default in the given ones."""
+    rule = KeepRule.of("first", changed.get("prefer"), changed.get("protect"))
+    changed |= {name: getattr(rule, name) for name in ("prefer", "protect") if name in changed}
     return SearchSettings(plan=mw.plan(), shingler=mw.Shingler(), **changed)
 
 
