@@ -724,7 +724,7 @@ def dedup(
         refuse_clashes(corpus.sources[corpus.against :], ending)
         manifest = _dedup_manifest(chosen, corpus, settings, ending)
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
-        published = folder is not None and is_published(work, folder)
+        published = folder is not None and is_published(work, folder, ending.note)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
         run = RunRecord.begin(corpus, manifest, recorded_options(chosen), watch)
@@ -761,8 +761,8 @@ def _needed(settings: SearchSettings, ending: Ending) -> Needed:
 
 
 def _dedup_manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, ending: Ending) -> dict[str, Any]:
-    """Return what identifies a deduplication."""
-    given = ending.to_dict()
+    """Return what identifies the search of a deduplication: several endings may use its work directory."""
+    given = ending.searched
     return {**_manifest(options, corpus, settings, "dedup"), **({"ending": given} if given else {})}
 
 
