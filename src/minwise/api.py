@@ -121,6 +121,8 @@ SHARED_NAMES = definitions(DedupOptions).keys() & definitions(DecontaminateOptio
 # Values that a stream, whose lines are decided one by one, needs.
 STREAM_VALUES = {
     "keep": "first",
+    "prefer": None,
+    "protect": None,
     "group": "star",
     "measure": "jaccard",
     "discount": "none",
@@ -761,7 +763,7 @@ def dedup(
         _check_state(chosen, settings, corpus, folder)
         manifest = _dedup_manifest(chosen, corpus, settings, ending)
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
-        published = folder is not None and is_published(work, folder)
+        published = folder is not None and is_published(work, folder, ending.note)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
             earlier.refuse_output(folder)
@@ -801,8 +803,8 @@ def _needed(settings: SearchSettings, ending: Ending) -> Needed:
 
 
 def _dedup_manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, ending: Ending) -> dict[str, Any]:
-    """Return what identifies a deduplication."""
-    given = ending.to_dict()
+    """Return what identifies the search of a deduplication: several endings may use its work directory."""
+    given = ending.searched
     return {**_manifest(options, corpus, settings, "dedup"), **({"ending": given} if given else {})}
 
 
@@ -1427,8 +1429,8 @@ def passages(source: DocumentSource, *, sources: bool = False, **options: "Unpac
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
-        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL. Default:
-            first.
+        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or
+            several of these, separated by commas. Default: first.
         against: Reference corpus: only passages that stand in it are listed, and none of its own.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
@@ -1498,8 +1500,8 @@ def write_passages(
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
-        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL. Default:
-            first.
+        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or
+            several of these, separated by commas. Default: first.
         against: Reference corpus: only passages that stand in it are listed, and none of its own.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.

@@ -12,7 +12,7 @@ from minwise.checks import check_type, show
 from minwise.errors import ConfigError
 from minwise.inputs.document_values import ValueColumn, distinct_columns, label
 
-__all__ = ["KeepKey", "KeepRule", "LabelRule"]
+__all__ = ["KeepKey", "KeepRule", "LabelRule", "keep_keys"]
 
 # Keys that leave no ties: documents in order, or in reverse order.
 TOTAL = ("first", "last")
@@ -66,7 +66,7 @@ class KeepRule:
         Raises:
             ConfigError: If a setting breaks its rule.
         """
-        return cls(keys=_keys(keep), prefer=_preference(prefer), protect=_protection(protect))
+        return cls(keys=keep_keys(keep), prefer=_preference(prefer), protect=_protection(protect))
 
     @property
     def sort_keys(self) -> tuple[KeepKey, ...]:
@@ -92,7 +92,12 @@ class KeepRule:
         return {**prefer, **({"protect": protect} if protect else {})}
 
 
-def _keys(keep: object) -> tuple[KeepKey, ...]:
+def keep_keys(keep: object) -> tuple[KeepKey, ...]:
+    """Return the keys of the setting ``keep``.
+
+    Raises:
+        ConfigError: If it breaks its rule.
+    """
     given = check_type("keep", keep, str).split(",")
     keys = tuple(_key(part.strip() if len(given) > 1 else part, keep) for part in given)
     total = next((key.policy for key in keys[:-1] if key.policy in TOTAL), None)
@@ -148,9 +153,9 @@ def _protected(given: object) -> Iterable[tuple[Any, str]]:
             yield from ((column, found) for found in _labels(listed, PROTECT_RULE, given))
         return
     for text in [given] if isinstance(given, str) else given if isinstance(given, (list, tuple)) else [None]:
-        if not isinstance(text, str):
-            raise ConfigError(f"{PROTECT_RULE}, got {show(given)}")
-        column, _, value = text.partition("=")
+        column, _, value = text.partition("=") if isinstance(text, str) else ("", "", "")
+        if not (column and value):
+            raise ConfigError(f"{PROTECT_RULE}, got {show(text if isinstance(text, str) else given)}")
         yield column, value
 
 

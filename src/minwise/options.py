@@ -580,7 +580,9 @@ class PassagesOptions(NormalisationOptions, InputOptions, RunOptions, EngineOpti
     keep: Annotated[
         str,
         Setting(
-            "first", "Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL."
+            "first",
+            "Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or"
+            " several of these, separated by commas.",
         ),
     ]
     against: Annotated[

@@ -22,7 +22,7 @@ from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
 from minwise.inputs.weights import parse_item_weights
-from minwise.keep_rules import KeepRule
+from minwise.keep_rules import KeepRule, LabelRule, keep_keys
 from minwise.options import (
     DedupOptions,
     DocumentSource,
@@ -200,8 +200,8 @@ class SearchSettings:
         group: ``star`` or ``components``.
         keep: Document of a cluster to keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``,
             or several of these, separated by commas.
-        prefer: Column and values that are preferred to others, in their order, as the setting gives them.
-        protect: Columns and values of documents that are never removed, as the setting gives them.
+        prefer: Column whose first labels are preferred to its others; None for no preference.
+        protect: Labels of documents that are never removed, by column.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared.
         exact: Whether every pair is found, by an exact join instead of bands; always with containment.
         measure: ``jaccard``, or ``containment`` of the document with fewer elements in the other one.
@@ -222,8 +222,8 @@ class SearchSettings:
     verify: str = "exact"
     group: str = "star"
     keep: str = "first"
-    prefer: str | Mapping[str, Sequence[Any]] | None = None
-    protect: str | Sequence[str] | Mapping[str, Any] | None = None
+    prefer: LabelRule | None = None
+    protect: tuple[LabelRule, ...] = ()
     max_bucket: int = 2000
     exact: bool = False
     measure: str = "jaccard"
@@ -241,7 +241,7 @@ class SearchSettings:
             check_setting(DEFINITIONS[name], getattr(self, name))
         # A bucket above the cap pairs each member with its first few: with fewer allowed the cap would add pairs.
         check_integer("max_bucket", self.max_bucket, _kernel.FIRST_MEMBERS, 10_000)
-        self.keep_rule  # noqa: B018 - raises if a setting of it is wrong
+        keep_keys(self.keep)
 
     @property
     def value_columns(self) -> tuple[ValueColumn, ...]:
@@ -253,7 +253,7 @@ class SearchSettings:
     @property
     def keep_rule(self) -> KeepRule:
         """Which document of a cluster is kept."""
-        return KeepRule.of(self.keep, self.prefer, self.protect)
+        return KeepRule(keys=keep_keys(self.keep), prefer=self.prefer, protect=self.protect)
 
     @property
     def label_column(self) -> str | None:
@@ -386,6 +386,7 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
     _check_values(options)
     if of_frame and options["shingle"] == "set" and options["bag"]:
         raise ConfigError("bag must be left out with sets of a DataFrame, got True")
+    rule = KeepRule.of(options["keep"], options["prefer"], options["protect"])
     settings = SearchSettings(
         plan=plan,
         shingler=None if elements is not None else _shingler(options, seed),
@@ -398,8 +399,8 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
         verify=options["verify"],
         group=options["group"],
         keep=options["keep"],
-        prefer=options["prefer"],
-        protect=options["protect"],
+        prefer=rule.prefer,
+        protect=rule.protect,
         max_bucket=options["max_bucket"],
         exact=options["exact"] or contained,
         measure=options["measure"],

@@ -271,11 +271,45 @@ def test_settings_files_have_the_same_names(folder: Path) -> None:
     assert (row["dup_id"], row["keep"], row["w"]) == ("ferry", True, 0.25)
 
 
-def test_a_finished_run_with_another_ending_is_not_taken_for_this_one(folder: Path) -> None:
+def test_several_endings_use_one_work_directory(folder: Path) -> None:
+    """No run takes the output of another ending for its own."""
     write_json_lines(folder / "in.jsonl")
     dedup(folder, "in.jsonl", "--work", "state")
-    done = run(folder, "dedup", "in.jsonl", *SETTINGS, "--copies", "2", "-o", "other", "--work", "state", "--quiet")
-    assert done.status == FAILURE
+    for ending in (("--copies", "2"), ("--mark",), ("--drop-all",), ()):
+        fresh = dedup(folder, "in.jsonl", *ending, "--overwrite", out="fresh")
+        assert dedup(folder, "in.jsonl", *ending, "--work", "state", "--overwrite") == fresh
+        assert contents(folder / "out" / "kept") == contents(folder / "fresh" / "kept")
+        assert json.loads((folder / "out" / "run.json").read_text())["resumed"]
+        done = run(
+            folder,
+            "dedup",
+            "in.jsonl",
+            "--against",
+            "reference.jsonl",
+            *SETTINGS,
+            *ending,
+            "-o",
+            "out",
+            "--work",
+            "state",
+        )
+        assert "out was already published from this work directory; nothing to do" in " ".join(done.out.split())
+    done = run(
+        folder,
+        "dedup",
+        "in.jsonl",
+        "--against",
+        "reference.jsonl",
+        *SETTINGS,
+        "--target",
+        "3",
+        "-o",
+        "other",
+        "--work",
+        "state",
+        "--quiet",
+    )
+    assert (done.status, done.err.count("\n")) == (FAILURE, 1)
     assert "--work" in done.err
 
 

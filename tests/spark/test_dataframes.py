@@ -114,7 +114,7 @@ CASES = {
         complete=200,
     ),
     "estimates with work directory": Case(
-        options={**SEARCH, "verify": "signature", "keep": "last", "seed": 5}, against=True
+        options={**SEARCH, "verify": "signature", "keep": "min:year,longest,last", "seed": 5}, against=True
     ),
     "sets unverified": Case(
         options={**SEARCH, "shingle": "set", "verify": "none", "keep": "min:year"}, text=("words",), complete=200

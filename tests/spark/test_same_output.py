@@ -110,6 +110,26 @@ CASES = {
         MANY,
         cut=True,
     ),
+    "rules": Case(
+        _tables,
+        tuple(f"t/{name}" for name in TABLES),
+        {
+            **TABLE_SEARCH,
+            "against": "known",
+            "keep": "min:year,longest,last",
+            "prefer": {"year": [1991, 1970]},
+            "protect": {"title": ["a title", "ünïcödé"], "year": 2020},
+            "shingle": "char:7",
+        },
+        MANY,
+        complete=200,
+    ),
+    "contained rules": Case(
+        _tables,
+        tuple(f"t/{name}" for name in TABLES),
+        {**TABLE_SEARCH, "measure": "containment", "keep": "max:year,last", "protect": "title=a title"},
+        SOME,
+    ),
     "dialects": Case(_dialects, ("d",), {"on_error": "quarantine", "shingle": "word:3", "threshold": 0.6}, MANY),
     "lines": Case(_lines, ("lines",), {"format": "lines", "on_error": "quarantine", "shingle": "word:3"}, MANY),
     "discount": Case(

@@ -18,6 +18,7 @@ from minwise.errors import ConfigError
 from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.find_files import FORMATS
 from minwise.inputs.items import ItemSets
+from minwise.keep_rules import KeepRule
 from minwise.options import (
     AuditOptions,
     ClustersOptions,
@@ -88,6 +89,8 @@ def test_too_little_memory_is_rejected_with_the_minimum(memory: str | int) -> No
 
 def find_settings(**changed: Any) -> SearchSettings:  # noqa: ANN401 - any setting
     """Return settings that differ from the default in the given ones."""
+    rule = KeepRule.of("first", changed.get("prefer"), changed.get("protect"))
+    changed |= {name: getattr(rule, name) for name in ("prefer", "protect") if name in changed}
     return SearchSettings(plan=mw.plan(), shingler=mw.Shingler(), **changed)
 
 
@@ -249,7 +252,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "mark": ("yes", 1, None),
     "mark_names": ("", 5, "clusters=x", {"cluster": 5}),
     "add_weight": ("", 5, "w", "=size"),
-    "votes": ("", 5, "nowhere"),
+    "votes": ("", 5, ["a"]),
     "target": (0, -1, math.nan, math.inf, "many", True),
     "max_bucket": (0, 15, 10**9, 1.5, "many", None),
     "group_by": ("", 5, ["a"]),

@@ -27,7 +27,14 @@ __all__ = ["SettingsFileError", "Size", "as_toml", "set_defaults"]
 # Options that a settings file cannot set.
 EXCLUDED = ("config", "show_config", "help", "version")
 # What stands between a name and its value where a table replaces a text.
-MAPPING_SEPARATORS = {"spark_conf": "=", "weights": "=", "mark_names": "=", "fields": ":"}
+MAPPING_SEPARATORS = {
+    "spark_conf": "=",
+    "weights": "=",
+    "mark_names": "=",
+    "fields": ":",
+    "prefer": "=",
+    "protect": "=",
+}
 PYPROJECT = "pyproject.toml"
 
 
@@ -159,8 +166,15 @@ def _as_text(key: str, value: object) -> object:
     """Return a table of names and values as the option takes it."""
     if key not in MAPPING_SEPARATORS or not isinstance(value, dict):
         return value
-    pairs = [f"{name}{MAPPING_SEPARATORS[key]}{one}" for name, one in value.items()]
-    return pairs if key == "spark_conf" else " ".join(pairs)
+    pairs = [f"{name}{MAPPING_SEPARATORS[key]}{one}" for name, given in value.items() for one in _values(key, given)]
+    return pairs if key in ("spark_conf", "protect") else " ".join(pairs)
+
+
+def _values(key: str, given: object) -> list[object]:
+    """Return the values of a name in a table: each of a list on its own, those to prefer together."""
+    if not isinstance(given, list):
+        return [given]
+    return [",".join(map(str, given))] if key == "prefer" else given
 
 
 def _expected(option: click.Option) -> tuple[str, tuple[type, ...]]:

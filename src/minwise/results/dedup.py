@@ -319,8 +319,9 @@ class DedupResult:
         run = self._run.resume()
         with run.watch.timed("group"):
             report = self.report
-        noted = self._decision.raised is None or self._decision.ending.target is not None
-        with publish(folder, self._search.work, overwrite=overwrite, noted=noted) as staging:
+        ending = self._decision.ending
+        note = ending.note if self._decision.raised is None or ending.target is not None else None
+        with publish(folder, self._search.work, overwrite=overwrite, note=note) as staging:
             with self._writing_tables(staging.folder), self._search.documents.corpus.unchanged():
                 copied = self._search.documents, self._search.limits, self._facts.written, staging, run.watch
                 written = self._engine.copy_kept(*copied, self._facts.edits())

@@ -19,6 +19,8 @@ __all__ = ["KEEP_ONE", "MARK_NAMES", "VOTES", "Ending", "ending_of"]
 # Columns of marked rows, without that of votes. The similarity has the name that removed.parquet gives it.
 MARK_NAMES = ("cluster", "cluster_size", "cluster_rank", "similarity", "kept")
 VOTES = "votes"
+# Settings that decide what a search reads, or which pairs it compares; all others only use its clusters.
+SEARCHED = ("votes", "target")
 MOST_COPIES = 2**31 - 1
 
 
@@ -54,6 +56,17 @@ class Ending:
             "target": self.target,
         }
         return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def searched(self) -> dict[str, Any]:
+        """The settings that differ from their defaults and decide what the search reads or compares."""
+        return {name: value for name, value in self.to_dict().items() if name in SEARCHED}
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What distinguishes the result from others of the same search; empty if it is the usual one."""
+        given = {name: value for name, value in self.to_dict().items() if name not in SEARCHED}
+        return {"ending": given} if given else {}
 
     @property
     def added_names(self) -> list[str]:

@@ -8,6 +8,7 @@ import difflib
 import heapq
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from operator import itemgetter
@@ -25,12 +26,13 @@ from minwise._internal.html import escape
 from minwise.checks import show
 from minwise.comparison.comparison import Comparison, compare
 from minwise.comparison.page import SIDE_BY_SIDE_STYLE, notebook_texts
-from minwise.errors import ConfigError, InputError
+from minwise.errors import ConfigError, InputError, MinwiseError
 from minwise.inputs.source import Columns, RowMask, Source
 from minwise.results.finished_run import FinishedRun, RowStatus
 from minwise.results.removals import DedupDecision
 from minwise.results.report_data import NAMED_PAIRS, kept_near_misses
-from minwise.results.report_writer import locate_documents, read_run_texts, read_whole_texts
+from minwise.results.report_writer import locate_documents, read_labels, read_run_texts, read_whole_texts
+from minwise.results.rule_report import rule_columns, rule_reason
 from minwise.results.thresholds import DocumentRef, document_refs
 from minwise.search.verification import CLOSEST, MARGIN
 from minwise.sketches.planning import Plan
@@ -91,6 +93,7 @@ class Explanation:
         searched: Whether near misses were searched among all kept documents.
         comparison: Comparison of the document with its witness, or of a kept one with its nearest miss; None if there
             is none, or if their texts cannot be read.
+        rule: Which rule by labels speaks for the kept document of its cluster; empty if none does.
         reason: Why it could not be read; empty otherwise.
         compared: With which documents it was compared, and the value that decided it; empty if with all.
         notes: What is missing in this explanation, and why.
@@ -108,6 +111,7 @@ class Explanation:
     near_misses: tuple[ComparedDocument, ...] = ()
     searched: bool = False
     comparison: Comparison | None = None
+    rule: str = ""
     reason: str = ""
     compared: str = ""
     notes: tuple[str, ...] = ()
@@ -125,6 +129,7 @@ class Explanation:
         comparison = None if self.comparison is None else self.comparison.to_dict()
         return {
             **{name: _plain(getattr(self, name)) for name in names},
+            **({"rule": self.rule} if self.rule else {}),
             **({"compared": self.compared} if self.compared else {}),
             "notes": [*self.notes],
             "comparison": comparison,
@@ -141,6 +146,8 @@ class Explanation:
         yield "decision", self._decision()
         if self.witness is not None:
             yield self._measure_name, self._similarity(self.witness)
+        if self.rule:
+            yield "rule", self.rule if self.witness is None else f"{self.witness.id} is {self.rule}"
         if self.compared:
             yield "compared", self.compared
         if self.status != "quarantined":
@@ -280,6 +287,9 @@ class Evidence(Listing, Protocol):
     def texts(self, documents: Sequence[DocumentRef]) -> tuple[dict[DocumentRef, bytes], str]:
         """Return the texts of documents, and why some are missing."""
 
+    def labels(self, document: DocumentRef, columns: Sequence[str]) -> dict[str, str | None]:
+        """Return the labels of a document of the input in columns, as far as they are known."""
+
 
 def explain(
     output: str | PathLike[str],
@@ -371,10 +381,16 @@ class _Explainer:
             near_misses=tuple(near[:NAMED_NEAR_MISSES]),
             searched=self._search and status == "kept" and settings.get("discount") != "common",
             comparison=comparison,
+            rule="" if status == "reference" else self._rule(settings, self._document if witness is None else witness),
             compared=self._compared(settings),
             notes=tuple(self._notes),
             settings=settings,
         )
+
+    def _rule(self, settings: Mapping[str, Any], kept: DocumentRef) -> str:
+        """Return which rule by labels speaks for a kept document."""
+        columns = rule_columns(settings)
+        return rule_reason(settings, self._evidence.labels(kept, columns)) if columns else ""
 
     def _compared(self, settings: Mapping[str, Any]) -> str:
         """Return with which documents this one was compared, if values decided it."""
@@ -667,6 +683,13 @@ class _StoredEvidence:
         texts, note = read_run_texts(self.run, list(names))
         return {names[name]: text for name, text in texts.items()}, note
 
+    def labels(self, document: DocumentRef, columns: Sequence[str]) -> dict[str, str | None]:
+        with suppress(MinwiseError, OSError):
+            for number, files in enumerate(self.run.files):
+                if document.source in {file.name for file in files} and self.run.change(number) is None:
+                    return read_labels(self.run.source(number), self.run.columns, document.row, columns)
+        return {}
+
 
 @dataclass(frozen=True)
 class ResultEvidence:
@@ -718,6 +741,12 @@ class ResultEvidence:
         return {
             document: texts[number] for document, number in zip(documents, numbers, strict=True) if number in texts
         }, ""
+
+    def labels(self, document: DocumentRef, columns: Sequence[str]) -> dict[str, str | None]:
+        """Return the labels of a document of the input in columns."""
+        number, found = self._numbers([document])[0], self.decision.search.documents
+        codes = {} if number < found.protected else {name: found.value_codes(name) for name in columns}
+        return {name: labels[int(numbers[number])].as_py() for name, (numbers, labels) in codes.items()}
 
     def _numbers(self, documents: Sequence[DocumentRef]) -> list[int]:
         found = self.decision.search.documents

@@ -9,10 +9,11 @@ recognise its own output.
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
+from types import MappingProxyType
 from typing import Any
 
 from minwise._internal import atomic
@@ -42,6 +43,11 @@ UNFINISHED = "_unfinished"
 STAGING = ".staging-"
 # Files that ``minwise report`` writes into a finished directory; they do not change its identity.
 WRITTEN_LATER = ("report.html", "report-with-texts.html", "audit.json")
+
+
+# What distinguishes results of one work directory.
+Note = Mapping[str, Any]
+NO_NOTE: Note = MappingProxyType({})
 
 
 class RemoteOutput:
@@ -76,15 +82,15 @@ class RemoteOutput:
         if self._list_files() and not self._has(UNFINISHED):
             raise not_empty_error(self.url, "files in it")
 
-    def is_published(self, work: WorkDirectory) -> bool:
-        """Return whether the result of this work directory is already here."""
-        if not work.has("publishing") or work.read_json("publishing") != {"url": self.url}:
+    def is_published(self, work: WorkDirectory, note: Note) -> bool:
+        """Return whether the result of this work directory is already here, with this note."""
+        if not work.has("publishing") or work.read_json("publishing") != {"url": self.url, **note}:
             return False
         return self._has("report.json") and not self._has(UNFINISHED)
 
     @contextmanager
     def publish(
-        self, work: WorkDirectory, *, overwrite: bool = False, noted: bool = True
+        self, work: WorkDirectory, *, overwrite: bool = False, note: Note | None = NO_NOTE
     ) -> Iterator[StagingDirectory]:
         """Yield a directory to fill, and send its files on success; after an error, delete the files at the URL.
 
@@ -108,8 +114,8 @@ class RemoteOutput:
                 if self._is_own():
                     self._clear()
                 raise
-            if noted:
-                work.write_json("publishing", {"url": self.url})
+            if note is not None:
+                work.write_json("publishing", {"url": self.url, **note})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -178,14 +184,16 @@ def refuse_inputs(output: Path, sources: list[Source]) -> None:
             raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another output")
 
 
-def is_published(work: WorkDirectory, output: Output) -> bool:
-    """Return whether the result of this work directory is already at ``output``.
+def is_published(work: WorkDirectory, output: Output, note: Note = NO_NOTE) -> bool:
+    """Return whether the result of this work directory is already at ``output``, with the note of :func:`publish`.
 
     Also True if the run was killed right after it renamed the directory.
     """
     if isinstance(output, RemoteOutput):
-        return output.is_published(work)
-    if not work.has("publishing") or not output.is_dir() or work.read_json("publishing") != _identity(output):
+        return output.is_published(work, note)
+    if not work.has("publishing") or not output.is_dir():
+        return False
+    if work.read_json("publishing") != {**_identity(output), **note}:
         return False
     _settle_replaced(output)
     sweep(output.absolute().parent)  # the run may have been killed before it deleted its temporary directory
@@ -206,7 +214,7 @@ def _identity(folder: Path) -> dict[str, int]:
 
 @contextmanager
 def publish(
-    output: Output, work: WorkDirectory, *, overwrite: bool = False, noted: bool = True
+    output: Output, work: WorkDirectory, *, overwrite: bool = False, note: Note | None = NO_NOTE
 ) -> Iterator[StagingDirectory]:
     """Yield a directory to fill, which becomes ``output`` on success and is deleted otherwise.
 
@@ -214,13 +222,14 @@ def publish(
         output: The output directory.
         work: The work directory of the run.
         overwrite: Whether to replace an output that is not empty by then.
-        noted: Whether a repeated run on the work directory finds its result in ``output``.
+        note: What distinguishes the result from others of the work directory, so that a repeated run finds it in
+            ``output``; None if no run must find it.
 
     Raises:
         MinwiseError: If another process filled the output meanwhile, without ``overwrite``; the result is kept.
     """
     if isinstance(output, RemoteOutput):
-        with output.publish(work, overwrite=overwrite, noted=noted) as remote:
+        with output.publish(work, overwrite=overwrite, note=note) as remote:
             yield remote
         return
     output = output.absolute()
@@ -232,8 +241,8 @@ def publish(
         yield StagingDirectory(staging)
         if work.durable:
             _sync_tree(staging)
-            if noted:
-                work.write_json("publishing", dict(_identity(staging)))
+            if note is not None:
+                work.write_json("publishing", {**_identity(staging), **note})
         _rename(staging, output, overwrite=overwrite)
         sync_directory(output.parent)
 

@@ -100,6 +100,8 @@ class StoredSettings(Struct):
     weights: str | UnsetType | None = UNSET
     html: bool | UnsetType = UNSET
     transpose: bool | UnsetType = UNSET
+    prefer: dict[str, list[str]] | UnsetType = UNSET
+    protect: dict[str, list[str]] | UnsetType = UNSET
     copies: Count | UnsetType = UNSET
     drop_all: bool | UnsetType = UNSET
     mark: bool | UnsetType = UNSET

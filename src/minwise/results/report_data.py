@@ -29,6 +29,7 @@ from minwise.results.marks import ClusterFacts
 from minwise.results.notes import report_notes
 from minwise.results.pairs import cap_report, identities
 from minwise.results.removals import DedupDecision, count_by_threshold
+from minwise.results.rule_report import rule_counts, rule_notes, rule_warnings
 from minwise.results.value_counts import value_counts
 from minwise.search.bands import FAULTY
 from minwise.search.common_phrases import COMMON
@@ -246,6 +247,8 @@ class DedupReport:
         ending = self.decision.ending
         settings = {**search.settings.to_dict(), "threshold": self.decision.threshold, **ending.to_dict()}
         similarities = SimilarityStats(self.decision)
+        notes = report_notes(search.documents, search.copies, search.settings)
+        notes["notes"] += rule_notes(self._rules)
         return {
             "minwise": _kernel.__version__,
             "settings": settings,
@@ -263,13 +266,19 @@ class DedupReport:
             "sources": self._sources,
             "unreadable": search.documents.unreadable(),
             "duplicate_ids": 0 if (repeated := search.documents.repeated_ids()) is None else repeated.rows,
-            "warnings": self._warnings(),
-            **report_notes(search.documents, search.copies, search.settings),
+            "warnings": [*self._warnings(), *rule_warnings(self._rules)],
+            **notes,
+            **self._rules,
             **value_counts(self.decision),
             **self._common_phrases(),
             **self._target(),
             **self._weights(),
         }
+
+    @cached_property
+    def _rules(self) -> dict[str, Any]:
+        """The values that rules name; empty if there are no rules."""
+        return rule_counts(self.decision)
 
     def _common_phrases(self) -> dict[str, Any]:
         """Return the phrases that count least; nothing if all count alike, or documents are not texts."""

@@ -23,6 +23,7 @@ import pyarrow as pa
 from minwise._internal.temporary import output_writer
 from minwise.checks import check_path
 from minwise.errors import ConfigError, FormatError, MinwiseError, MismatchError
+from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import Batch, Columns, Source
 from minwise.inputs.standard_input import StandardInput
@@ -39,6 +40,7 @@ __all__ = [
     "excerpt",
     "locate_documents",
     "read_bytes",
+    "read_labels",
     "read_run_texts",
     "read_texts",
     "read_whole_texts",
@@ -151,6 +153,18 @@ def _read_rows(source: Source, columns: Columns, rows: list[int]) -> Iterator[tu
         if row is None:
             return
         del batch  # before the next one is read
+
+
+def read_labels(source: Source, columns: Columns, row: int, names: Sequence[str]) -> dict[str, str | None]:
+    """Return the labels of a row in columns; nothing if it cannot be read."""
+    values = {name: ValueColumn(name, is_label=True) for name in names}
+    wanted = np.zeros(max(row + 1, source.known_rows() or 0), dtype=bool)
+    wanted[row] = True
+    for batch in source.batches(replace(columns, values=tuple(values.values())), wanted=wanted):
+        if batch.first <= row < batch.first + len(batch):
+            found = {name: batch.document_values.get(column.key) for name, column in values.items()}
+            return {name: None if one is None else one[row - batch.first].as_py() for name, one in found.items()}
+    return {}
 
 
 def _row_text(batch: Batch, row: int) -> memoryview | None:

@@ -64,7 +64,10 @@ class WeightColumn:
     @property
     def uses_votes(self) -> bool:
         """Whether a weight depends on the number of votes."""
-        return any(isinstance(node, ast.Name) and node.id == "votes" for node in ast.walk(self._tree))
+        return self._uses("votes")
+
+    def _uses(self, name: str) -> bool:
+        return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(self._tree))
 
     def of(self, size: int, rank: int, votes: int = 0) -> float:
         """Return the weight of a document.
@@ -88,9 +91,20 @@ class WeightColumn:
     ) -> NDArray[np.float64]:
         """Return the weights of documents; each distinct combination is computed once."""
         rows = np.stack([sizes, ranks, votes], axis=1)
-        distinct, indices = np.unique(rows, axis=0, return_inverse=True)
-        weights = np.array([self.of(*row) for row in distinct.tolist()], dtype=np.float64)
-        return weights[indices.reshape(-1)]
+        _, firsts, indices = np.unique(self._codes(rows), return_index=True, return_inverse=True)
+        weights = np.array([self.of(*row) for row in rows[firsts].tolist()], dtype=np.float64)
+        return weights[indices]
+
+    def _codes(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a number for each row, equal for rows with equal values of the names in the expression.
+
+        Numbers stay below that of the rows, so that no product overflows; rows as a whole are ten times slower to sort.
+        """
+        codes = np.zeros(len(rows), dtype=np.int64)
+        for name, column in zip(NAMES, rows.T, strict=True):
+            if self._uses(name) and len(rows):
+                _, codes = np.unique(codes * (int(column.max()) + 1) + column, return_inverse=True)
+        return codes
 
 
 def parse_weight(given: object, *, votes: bool) -> WeightColumn:
