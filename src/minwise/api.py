@@ -662,9 +662,15 @@ def dedup(
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
@@ -1013,9 +1019,15 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 
     Returns:
@@ -1218,9 +1230,15 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 
     Returns:
@@ -1280,8 +1298,8 @@ def passages(source: DocumentSource, *, sources: bool = False, **options: "Unpac
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
-        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL. Default:
-            first.
+        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or
+            several of these, separated by commas. Default: first.
         against: Reference corpus: only passages that stand in it are listed, and none of its own.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
@@ -1351,8 +1369,8 @@ def write_passages(
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
-        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL. Default:
-            first.
+        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or
+            several of these, separated by commas. Default: first.
         against: Reference corpus: only passages that stand in it are listed, and none of its own.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.

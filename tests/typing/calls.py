@@ -23,6 +23,7 @@ result = mw.dedup(Path("corpus.parquet"), "clean", overwrite=True, threshold=0.7
 result = mw.dedup(Files(["crawl/", "more/*.jsonl"]), against="seen.jsonl", on_error="quarantine", memory="2GB")
 result = mw.dedup(TEXTS, mask_digits=True, lowercase=False)
 result = mw.dedup([{"id": 1, "text": "one"}], verify="signature", scheme="minhash", threads=2, work=Path("work"))
+mw.dedup(TEXTS, keep="max:score,longest", prefer={"site": ["wiki", 7]}, protect=["site=wiki", "lang=de"])
 cut: CutResult = mw.dedup(TEXTS, passages=True, min_tokens=20, snap="line", min_left=5, keep="last")
 table: ResultTable = mw.pairs(TEXTS, threshold=0.5, shingle=mw.Shingler("char:5"), exact=True, sources=True)
 table = mw.pairs(TEXTS, measure="containment")
@@ -88,6 +89,8 @@ mw.dedup(TEXTS, passages=True, threshold=0.5)  # wrong: no near-duplicates are s
 mw.dedup(TEXTS, min_tokens=20)  # wrong: only with passages
 mw.pairs(TEXTS, "pairs.parquet")  # wrong: pairs writes no file
 mw.pairs(TEXTS, keep="first")  # wrong: pairs keeps nothing
+mw.pairs(TEXTS, protect="site=wiki")  # wrong: pairs removes nothing
+mw.dedup(TEXTS, prefer=["site=wiki"])  # wrong: one column with its values
 mw.pairs(TEXTS, among=5)  # wrong: not a source
 mw.pairs(TEXTS, against=TEXTS)  # wrong: a second table is given with among
 mw.dedup(TEXTS, among=TEXTS)  # wrong: dedup has against
