@@ -126,6 +126,8 @@ STREAM_VALUES = {
     "html": False,
     "work": None,
     "against": None,
+    "within": None,
+    "across": None,
     "delimiter": None,
     "encoding": None,
 }
@@ -215,6 +217,10 @@ def pairs(
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         among: Second table: only pairs of one document of each table are found, none inside a table.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
 
     Returns:
         An Arrow table with the columns left, right and similarity, in document order of left, then of right.
@@ -321,6 +327,10 @@ def write_pairs(
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         among: Second table: only pairs of one document of each table are found, none inside a table.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
 
     Returns:
         The counts, settings and warnings of the run.
@@ -441,6 +451,10 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> Re
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
         among: Second table: only pairs of one document of each table are found, none inside a table.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
         group: How pairs form clusters: components joins all documents that pairs connect, star only those similar to
             the first. Default: components.
 
@@ -537,6 +551,10 @@ def write_clusters(
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
         among: Second table: only pairs of one document of each table are found, none inside a table.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
         group: How pairs form clusters: components joins all documents that pairs connect, star only those similar to
             the first. Default: components.
 
@@ -662,9 +680,19 @@ def dedup(
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
@@ -1013,9 +1041,19 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 
     Returns:
@@ -1218,9 +1256,19 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 
     Returns:
@@ -1280,8 +1328,8 @@ def passages(source: DocumentSource, *, sources: bool = False, **options: "Unpac
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
-        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL. Default:
-            first.
+        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or
+            several of these, separated by commas. Default: first.
         against: Reference corpus: only passages that stand in it are listed, and none of its own.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
@@ -1351,8 +1399,8 @@ def write_passages(
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
-        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL. Default:
-            first.
+        keep: Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL, or
+            several of these, separated by commas. Default: first.
         against: Reference corpus: only passages that stand in it are listed, and none of its own.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.

@@ -159,7 +159,8 @@ def dedup(
             accepts every candidate. Default: exact.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
 
     Raises:
         ConfigError: If a setting breaks its rule.
