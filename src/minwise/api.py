@@ -69,7 +69,7 @@ from minwise.settings import (
     NearestSettings,
     RunLimits,
     SearchSettings,
-    check_saved_state,
+    check_stored_keys,
     columns_to_read,
     contamination_rule,
     eval_columns,
@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Unpack
 
+    from minwise.index.update import IndexUpdate
     from minwise.results.audit import Audit
 
 __all__ = [
@@ -130,6 +131,7 @@ STREAM_VALUES = {
     "against": None,
     "against_run": None,
     "save_state": False,
+    "update": None,
     "delimiter": None,
     "encoding": None,
 }
@@ -670,6 +672,7 @@ def dedup(
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -704,8 +707,9 @@ def dedup(
     with ExitStack() as session, ExitStack() as stack:
         settings, limits = search_settings(chosen), run_limits(chosen)
         _refuse_nesting(folder, chosen["work"])
+        update = _update(chosen, settings, folder, session)
         earlier = _earlier_runs(chosen, settings)
-        corpus = _corpus(chosen, source, settings, earlier=earlier)
+        corpus = _corpus(chosen, source, settings, earlier=earlier, update=update)
         _check_state(chosen, settings, corpus, folder)
         manifest = _manifest(chosen, corpus, settings, "dedup")
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
@@ -721,9 +725,9 @@ def dedup(
         def search() -> DedupResult:
             with corpus.unchanged():
                 found = engine.find(job, needed="star" if settings.group == "star" else "pairs", for_report=True)
-            earlier.refuse_changed_rows(found.documents)
+            earlier.refuse_changed_rows(found.documents, first=0 if update is None else 1)
             _save_frequencies(chosen, found.work)
-            return DedupResult(
+            result = DedupResult(
                 found,
                 engine=engine,
                 run=run,
@@ -731,8 +735,13 @@ def dedup(
                 select=select,
                 save_state=chosen["save_state"],
             )
+            if update is not None:
+                update.note_kept(found.documents, result.keep)
+            return result
 
         result = _written(search, corpus, work, None if published else output, chosen, overwrite=overwrite)
+        if update is not None:
+            update.add_kept()
         watch.stop()
         result.own(session.pop_all())
         if work.temporary:
@@ -1031,6 +1040,7 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -1240,6 +1250,7 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -1829,11 +1840,26 @@ def _earlier_runs(options: DedupOptions, settings: SearchSettings) -> EarlierRun
     return open_earlier_runs(options["against_run"], settings, columns, stored=stored)
 
 
+def _update(
+    options: DedupOptions, settings: SearchSettings, output: Output | None, stack: ExitStack
+) -> "IndexUpdate | None":
+    """Open the index that the settings name; it stays open as long as the stack."""
+    if options["update"] is None:
+        return None
+    from minwise.index.update import open_update  # here, because few calls have an index
+
+    check_stored_keys(options, settings, "update")
+    path = check_path("update", options["update"])
+    if output is None:
+        raise ConfigError("output must be a directory with update, which adds what is kept, got none")
+    return open_update(path, settings, run_limits(options).threads, stack)
+
+
 def _check_state(options: DedupOptions, settings: SearchSettings, corpus: Corpus, output: Output | None) -> None:
     """Raise ConfigError if the state of the run cannot be saved."""
     if not check_type("save_state", options["save_state"], bool):
         return
-    check_saved_state(options, settings)
+    check_stored_keys(options, settings, "save_state")
     refuse_loose_files(corpus.sources[corpus.against :])
     if isinstance(output, RemoteOutput):
         raise ConfigError(f"save_state must be left out with an output at a URL, got {output}; give a directory")
@@ -1845,6 +1871,7 @@ def _corpus(
     settings: SearchSettings,
     reference: str = "against",
     earlier: EarlierRuns | None = None,
+    update: "IndexUpdate | None" = None,
 ) -> Corpus:
     """Open all sources in document order: those of earlier runs, of ``against`` or ``among``, then the others.
 
@@ -1854,6 +1881,7 @@ def _corpus(
         settings: The settings of the search.
         reference: Name of a reference corpus in memory.
         earlier: The earlier runs.
+        update: The index that is compared with.
     """
     columns = columns_to_read(options, settings)
     text_settings = TextSettings.of(options["delimiter"], options["encoding"])
@@ -1872,7 +1900,7 @@ def _corpus(
     sources = [*against.sources, *opened.sources]
     text_settings.check_used(sources)
     text_settings.apply(sources)
-    before = [] if earlier is None else earlier.sources
+    before = [*([] if update is None else [update.source]), *([] if earlier is None else earlier.sources)]
     sources = [*before, *sources]
     for each in sources:
         each.limit_memory(run_limits(options).memory)

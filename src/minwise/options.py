@@ -397,6 +397,13 @@ class GrowthOptions(TypedDict, total=False):
             " text of this one.",
         ),
     ]
+    update: Annotated[
+        PathOrUrl | None,
+        Setting(
+            None,
+            "Index of texts with the same settings: compare with its documents, and add the kept rows to it.",
+        ),
+    ]
 
 
 class DedupOptions(SearchOptions, MeasureOptions, GrowthOptions, total=False):

@@ -30,6 +30,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         "keep",
         "against",
         "against_run",
+        "update",
         "min_left",
         "group",
         "unique",
