@@ -62,6 +62,7 @@ from minwise.search.needed_pairs import Needed
 from minwise.search.run_estimate import RunEstimate, estimate_corpus
 from minwise.search.state_writer import refuse_loose_files
 from minwise.search.stored_documents import without_stored
+from minwise.search.stored_state import StoredState
 from minwise.search.weighting import read_frequencies
 from minwise.search.workdir import WorkDirectory, choose_workdir, temporary_workdir
 from minwise.settings import (
@@ -713,7 +714,7 @@ def dedup(
         _check_state(chosen, settings, corpus, folder)
         manifest = _manifest(chosen, corpus, settings, "dedup")
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
-        published = folder is not None and is_published(work, folder)
+        published = folder is not None and is_published(work, folder) and _has_state(chosen, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
             earlier.refuse_output(folder)
@@ -1853,6 +1854,11 @@ def _update(
     if output is None:
         raise ConfigError("output must be a directory with update, which adds what is kept, got none")
     return open_update(path, settings, run_limits(options).threads, stack)
+
+
+def _has_state(options: DedupOptions, output: Output) -> bool:
+    """Return whether a finished output has the state that is to be saved, if one is."""
+    return not options["save_state"] or (isinstance(output, Path) and StoredState.exists(output))
 
 
 def _check_state(options: DedupOptions, settings: SearchSettings, corpus: Corpus, output: Output | None) -> None:
