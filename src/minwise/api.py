@@ -65,6 +65,7 @@ from minwise.search.needed_pairs import Needed
 from minwise.search.run_estimate import RunEstimate, estimate_corpus
 from minwise.search.state_writer import refuse_loose_files
 from minwise.search.stored_documents import without_stored
+from minwise.search.stored_state import StoredState
 from minwise.search.weighting import read_frequencies
 from minwise.search.workdir import WorkDirectory, choose_workdir, temporary_workdir
 from minwise.settings import (
@@ -72,7 +73,7 @@ from minwise.settings import (
     NearestSettings,
     RunLimits,
     SearchSettings,
-    check_saved_state,
+    check_stored_keys,
     columns_to_read,
     contamination_rule,
     eval_columns,
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Unpack
 
+    from minwise.index.update import IndexUpdate
     from minwise.results.audit import Audit
 
 __all__ = [
@@ -137,6 +139,7 @@ STREAM_VALUES = {
     "across": None,
     "against_run": None,
     "save_state": False,
+    "update": None,
     "delimiter": None,
     "encoding": None,
     **{name: one.default for name, one in definitions(EndingOptions).items()},
@@ -721,6 +724,7 @@ def dedup(
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
@@ -757,13 +761,14 @@ def dedup(
         settings, limits = search_settings(chosen), run_limits(chosen)
         ending = ending_of(chosen, settings)
         _refuse_nesting(folder, chosen["work"])
+        update = _update(chosen, settings, folder, session)
         earlier = _earlier_runs(chosen, settings)
-        corpus = _corpus(chosen, source, settings, earlier=earlier)
+        corpus = _corpus(chosen, source, settings, earlier=earlier, update=update)
         refuse_clashes(corpus.sources[corpus.against :], ending)
         _check_state(chosen, settings, corpus, folder)
         manifest = _dedup_manifest(chosen, corpus, settings, ending)
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
-        published = folder is not None and is_published(work, folder, ending.note)
+        published = folder is not None and is_published(work, folder, ending.note) and _has_state(chosen, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
             earlier.refuse_output(folder)
@@ -775,7 +780,7 @@ def dedup(
         def search() -> DedupResult:
             with corpus.unchanged():
                 found = engine.find(job, needed=_needed(settings, ending), for_report=True)
-            earlier.refuse_changed_rows(found.documents)
+            earlier.refuse_changed_rows(found.documents, first=0 if update is None else 1)
             _save_frequencies(chosen, found.work)
             result = DedupResult(
                 found,
@@ -787,9 +792,13 @@ def dedup(
                 save_state=chosen["save_state"],
             ).at_target()
             result.check_weights()
+            if update is not None:
+                update.note_kept(found.documents, result.keep)
             return result
 
         result = _written(search, corpus, work, None if published else output, chosen, overwrite=overwrite)
+        if update is not None:
+            update.add_kept()
         watch.stop()
         result.own(session.pop_all())
         if work.temporary:
@@ -1123,6 +1132,7 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
@@ -1364,6 +1374,7 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
@@ -1961,11 +1972,31 @@ def _earlier_runs(options: DedupOptions, settings: SearchSettings) -> EarlierRun
     return open_earlier_runs(options["against_run"], settings, columns, stored=stored)
 
 
+def _update(
+    options: DedupOptions, settings: SearchSettings, output: Output | None, stack: ExitStack
+) -> "IndexUpdate | None":
+    """Open the index that the settings name; it stays open as long as the stack."""
+    if options["update"] is None:
+        return None
+    from minwise.index.update import open_update  # here, because few calls have an index
+
+    check_stored_keys(options, settings, "update")
+    path = check_path("update", options["update"])
+    if output is None:
+        raise ConfigError("output must be a directory with update, which adds what is kept, got none")
+    return open_update(path, settings, run_limits(options).threads, stack)
+
+
+def _has_state(options: DedupOptions, output: Output) -> bool:
+    """Return whether a finished output has the state that is to be saved, if one is."""
+    return not options["save_state"] or (isinstance(output, Path) and StoredState.exists(output))
+
+
 def _check_state(options: DedupOptions, settings: SearchSettings, corpus: Corpus, output: Output | None) -> None:
     """Raise ConfigError if the state of the run cannot be saved."""
     if not check_type("save_state", options["save_state"], bool):
         return
-    check_saved_state(options, settings)
+    check_stored_keys(options, settings, "save_state")
     refuse_loose_files(corpus.sources[corpus.against :])
     if isinstance(output, RemoteOutput):
         raise ConfigError(f"save_state must be left out with an output at a URL, got {output}; give a directory")
@@ -1977,6 +2008,7 @@ def _corpus(
     settings: SearchSettings,
     reference: str = "against",
     earlier: EarlierRuns | None = None,
+    update: "IndexUpdate | None" = None,
 ) -> Corpus:
     """Open all sources in document order: those of earlier runs, of ``against`` or ``among``, then the others.
 
@@ -1986,6 +2018,7 @@ def _corpus(
         settings: The settings of the search.
         reference: Name of a reference corpus in memory.
         earlier: The earlier runs.
+        update: The index that is compared with.
     """
     columns = columns_to_read(options, settings)
     text_settings = TextSettings.of(options["delimiter"], options["encoding"])
@@ -2004,7 +2037,7 @@ def _corpus(
     sources = [*against.sources, *opened.sources]
     text_settings.check_used(sources)
     text_settings.apply(sources)
-    before = [] if earlier is None else earlier.sources
+    before = [*([] if update is None else [update.source]), *([] if earlier is None else earlier.sources)]
     sources = [*before, *sources]
     for each in sources:
         each.limit_memory(run_limits(options).memory)

@@ -494,6 +494,13 @@ class GrowthOptions(TypedDict, total=False):
             " text of this one.",
         ),
     ]
+    update: Annotated[
+        PathOrUrl | None,
+        Setting(
+            None,
+            "Index of texts with the same settings: compare with its documents, and add the kept rows to it.",
+        ),
+    ]
 
 
 class KeepRuleOptions(TypedDict, total=False):

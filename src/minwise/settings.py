@@ -49,8 +49,8 @@ __all__ = [
     "PassageSettings",
     "RunLimits",
     "SearchSettings",
-    "check_saved_state",
     "check_separator",
+    "check_stored_keys",
     "columns_to_read",
     "contamination_rule",
     "eval_columns",
@@ -643,19 +643,26 @@ def columns_to_read(options: DedupOptions, settings: SearchSettings) -> Columns:
     return replace(columns, text=settings.elements.columns, elements=settings.elements)
 
 
-def check_saved_state(options: DedupOptions, settings: SearchSettings) -> None:
-    """Raise ConfigError if a search has no keys of bands, or no sets without weights, to save for later runs."""
+def check_stored_keys(options: DedupOptions, settings: SearchSettings, name: str) -> None:
+    """Raise ConfigError if a search has no keys of bands, or no sets without weights, to save or to look up.
+
+    Args:
+        options: All settings of a call.
+        settings: The settings of the search.
+        name: The setting that needs them.
+    """
     if options["engine"] != "local":
-        raise ConfigError(f"save_state must be left out with engine {options['engine']}, got True")
-    _refuse(options, "with save_state, which stores no values of columns", "within", "across", "votes")
-    for name in ("measure", "exact", "discount", "verify"):
-        value = _value(options, name)
-        if value != DEFINITIONS[name].default:
-            rule = f"{name} must be {DEFINITIONS[name].default} with save_state"
-            raise ConfigError(f"{rule}, which stores the keys of bands and sets without weights, got {show(value)}")
+        rule = f"{name} must be left out with engine {options['engine']}"
+        raise ConfigError(f"{rule}, got {show(_value(options, name))}")
+    _refuse(options, f"with {name}, which has no values of columns", "within", "across", "votes")
+    for other in ("measure", "exact", "discount", "verify"):
+        value = _value(options, other)
+        if value != DEFINITIONS[other].default:
+            rule = f"{other} must be {DEFINITIONS[other].default} with {name}"
+            raise ConfigError(f"{rule}, which needs the keys of bands and sets without weights, got {show(value)}")
     if settings.weighted:
         given = options["weights"] if options["weight"] is None else options["weight"]
-        raise ConfigError(f"weights must be whole numbers with save_state, got {show(given)}")
+        raise ConfigError(f"weights must be whole numbers with {name}, got {show(given)}")
 
 
 def run_limits(options: DedupOptions) -> RunLimits:

@@ -17,8 +17,11 @@ SETTINGS: dict[str, Any] = {"shingle": "word:2", "threshold": 0.6}
 WORDS = [f"word{number}" for number in range(400)]
 
 
-def write_days(folder: Path, *, seed: int = 1, rows: int = 30, days: int = 10) -> None:
-    """Write a file of JSON lines for each day: a third are new, the others are edits and copies of any earlier row."""
+def write_days(folder: Path, *, seed: int = 1, rows: int = 30, days: int = 10, faults: bool = False) -> None:
+    """Write a file of JSON lines for each day: a third are new, the others are edits and copies of any earlier row.
+
+    With ``faults``, each day also has a row without a text, and one that is no JSON.
+    """
     draw, texts = random.Random(seed), list[list[str]]()
     for day in DAYS[:days]:
         lines = []
@@ -29,6 +32,8 @@ def write_days(folder: Path, *, seed: int = 1, rows: int = 30, days: int = 10) -
             texts.append(words)
             text = "" if draw.random() < 0.02 else " ".join(words)
             lines.append(json.dumps({"id": f"{day}-{row}", "text": text, "n": row}))
+        if faults:
+            lines[rows // 2 : rows // 2] = ['{"id": "none", "text": null}', '{"id": "broken", "te']
         (folder / f"{day}.jsonl").write_text("\n".join(lines) + "\n")
 
 

@@ -21,7 +21,7 @@ TEXTS = ["one two three four five six", "One, two, three, four, five, six."]
 result: DedupResult = mw.dedup(TEXTS)
 result = mw.dedup(Path("corpus.parquet"), "clean", overwrite=True, threshold=0.7, keep="max:score", group="components")
 result = mw.dedup(Files(["crawl/", "more/*.jsonl"]), against="seen.jsonl", on_error="quarantine", memory="2GB")
-result = mw.dedup("new.jsonl", "out", against_run=["monday", Path("tuesday")], save_state=True)
+result = mw.dedup("new.jsonl", "out", against_run=["monday", Path("tuesday")], save_state=True, update="seen.mw")
 result = mw.dedup(TEXTS, mask_digits=True, lowercase=False)
 result = mw.dedup([{"id": 1, "text": "one"}], verify="signature", scheme="minhash", threads=2, work=Path("work"))
 result = mw.dedup(TEXTS, copies=3, mark=True, mark_names={"cluster": "dup_id"}, votes="dump", target=1e6)

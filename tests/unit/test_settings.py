@@ -273,6 +273,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "work": (5,),
     "against_run": (5, "", "s3://bucket/out"),
     "save_state": (1, "yes", None),
+    "update": (5, ""),
     "engine": ("dask", "", None, 5),
     "master": ("local[2]",),
     "spark_conf": ({"a": "b"},),

@@ -35,6 +35,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         "target",
         "against",
         "against_run",
+        "update",
         "min_left",
         "group",
         "unique",

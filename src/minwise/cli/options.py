@@ -334,6 +334,7 @@ growth_options = add_options(
         " of the runs that it was run against. Saved states are read instead of the rows; repeatable.",
     ),
     setting_option("save_state"),
+    setting_option("update", type=click.Path(), metavar="INDEX"),
 )
 input_options = add_options(*INPUT_OPTIONS)
 run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)

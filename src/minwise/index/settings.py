@@ -353,13 +353,18 @@ class IndexSketcher:
         """
         threads = 1 if length_hint(documents, MIN_PARALLEL_TEXTS) < MIN_PARALLEL_TEXTS else self._threads
         sets = self._sets(documents, threads)
-        block = KeyBlock.allocate(self.settings.find, len(sets))
-        self._bander.band_sets(sets.offsets, sets.hashes, self.settings.seed, block, 0, threads)
+        block = self.key_block(sets, threads)
         keys = np.ascontiguousarray(block.keys.T)
         if block.packed is not None:
             return SketchedTexts(keys, _packed_rows(block.packed, block.states == FILLED))
         elements, bounds = sets.hashes.astype("<u8", copy=False).tobytes(), (8 * sets.offsets).tolist()
         return SketchedTexts(keys, [elements[start:end] for start, end in pairwise(bounds)])
+
+    def key_block(self, sets: ElementSets | ShingleSets, threads: int) -> KeyBlock:
+        """Return keys and content hashes of sets of elements."""
+        block = KeyBlock.allocate(self.settings.find, len(sets))
+        self._bander.band_sets(sets.offsets, sets.hashes, self.settings.seed, block, 0, threads)
+        return block
 
     def _sets(self, documents: "Documents", threads: int) -> ElementSets | ShingleSets:
         """Return the elements of documents."""

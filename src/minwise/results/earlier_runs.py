@@ -176,9 +176,13 @@ class EarlierRuns:
         """The kept rows of all runs, the earliest first."""
         return [source for sources in self._by_run for source in sources]
 
-    def refuse_changed_rows(self, documents: Documents) -> None:
-        """Raise MismatchError if a run has another number of kept rows than its report says."""
-        first = 0
+    def refuse_changed_rows(self, documents: Documents, first: int) -> None:
+        """Raise MismatchError if a run has another number of kept rows than its report says.
+
+        Args:
+            documents: The documents of the new run.
+            first: The number of the first source of these runs.
+        """
         for run, sources in zip(self.all, self._by_run, strict=True):
             end = first + len(sources)
             if not any(isinstance(source, StoredSource) for source in sources):

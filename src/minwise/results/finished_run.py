@@ -353,6 +353,9 @@ class FinishedRun:
         for entry in self.record["against"]:
             if entry["name"] == "against":
                 raise ConfigError(f"{self.folder}: its reference corpus was in memory; there is no file to read again")
+            if os.path.isdir(_absolute(entry["name"], str(self.record["directory"]))):  # noqa: PTH112 - as written
+                rule = f"{self.folder}: was run with the index {entry['name']}, to which its kept rows were added"
+                raise ConfigError(f"{rule}; it cannot be computed again")
             texts = entry.get("texts")
             files = [self.file(name) for name, _ in texts or [(entry["name"], "")]]
             self._refuse(input_change(files, entry), remedy)

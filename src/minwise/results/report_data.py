@@ -421,7 +421,7 @@ def source_counts(documents: Documents, keep: NDArray[np.bool_]) -> list[dict[st
     for number, source in enumerate(documents.corpus.sources):
         states = documents.states[documents.starts[number] : documents.starts[number + 1]]
         faulty = int(np.count_nonzero(states == FAULTY))
-        rows_read = source.total if isinstance(source, StoredSource) else len(states)
+        rows_read = source.corpus_rows if isinstance(source, StoredSource) else len(states)
         row = {"source": _source_name(source), "rows": rows_read, "quarantined": faulty}
         if number < documents.corpus.against:
             rows.append({**row, "against": True})

@@ -5,7 +5,7 @@ a search keeps only the sets of candidates.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise._internal.array_files import Arrays
 from minwise._internal.arrays import from_bools
 from minwise._internal.prefetch import prefetch
 from minwise.errors import ConfigError, MinwiseError
@@ -24,15 +25,15 @@ from minwise.search.stored_state import (
     PART_DOCUMENTS,
     STATE_KIND,
     KeptFile,
-    element_sums,
     write_files,
     write_header,
     write_keys,
+    write_sets,
 )
 from minwise.search.verification import SetSpillWriter
 from minwise.search.workdir import WorkDirectory
 
-__all__ = ["refuse_loose_files", "write_state"]
+__all__ = ["StateFiles", "refuse_loose_files", "write_state"]
 
 Flags = NDArray[np.bool_]
 
@@ -63,6 +64,45 @@ def write_state(folder: Path, kept: Path, job: SearchJob, documents: Documents, 
     writer.write_texts()
 
 
+class StateFiles:
+    """Writer of a state whose documents are in memory, part by part."""
+
+    def __init__(self, work: WorkDirectory, bands: int) -> None:
+        self._work, self._bands = work, bands
+        self._parts: list[int] = []
+        self._are_whole = True
+
+    def write_part(
+        self,
+        arrays: Arrays,
+        keys: Iterable[NDArray[np.uint64]],
+        ids: pa.Array,
+        sets: tuple[NDArray[np.int64], NDArray[np.uint64]],
+    ) -> None:
+        """Write documents.
+
+        Args:
+            arrays: Their ``contents`` and ``states``.
+            keys: The keys of each band.
+            ids: Their ids.
+            sets: Sizes and elements of their sets.
+        """
+        part = len(self._parts)
+        self._parts.append(len(ids))
+        self._are_whole = self._are_whole and ids.type == pa.int64()
+        self._work.write(f"part-{part:05}", arrays)
+        self._work.write_table(f"ids-{part:05}", pa.table({"id": ids}))
+        for band, values in enumerate(keys):
+            write_keys(self._work, part, band, values)
+        write_sets(self._work, f"sets-{part:06}", *sets)
+
+    def finish(self, files: Sequence[KeptFile]) -> None:
+        """Write the list of files, and the header, which comes last."""
+        write_files(self._work, files)
+        header = {"parts": self._parts, "sets": self._parts, "whole_ids": self._are_whole}
+        write_header(self._work, documents=sum(self._parts), bands=self._bands, **header)
+
+
 class _SetWriter(SetSpillWriter):
     """Writer of sets with a checksum each.
 
@@ -75,10 +115,8 @@ class _SetWriter(SetSpillWriter):
         self.lengths: list[int] = []
 
     def _write(self, number: int, sizes: list[NDArray[np.int64]], elements: list[NDArray[np.uint64]]) -> None:
-        lengths, joined = np.concatenate(sizes), np.concatenate(elements)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
-        sums = element_sums(lengths, joined)
-        self.work.write(f"{self.prefix}{number:06}", {"offsets": offsets, "elements": joined, "sums": sums})
+        lengths = np.concatenate(sizes)
+        write_sets(self.work, f"{self.prefix}{number:06}", lengths, np.concatenate(elements))
         self.lengths.append(len(lengths))
 
 

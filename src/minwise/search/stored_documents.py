@@ -37,6 +37,8 @@ def select_stored(job: SearchJob) -> None:
     sources = _stored_sources(job.corpus)
     if not sources:
         return
+    for state in _states(sources):
+        state.prepare(job)
     if not job.work.has("stored"):
         _Selection(job, _states(sources)).write()
     _choose_rows(sources, job.work)

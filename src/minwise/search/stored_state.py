@@ -31,6 +31,7 @@ from minwise.inputs.files import File
 from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import Batch, Columns, RowMask, Source
 from minwise.search.bands import NO_KEY
+from minwise.search.documents import SearchJob
 from minwise.search.workdir import WorkDirectory
 
 __all__ = ["PART_DOCUMENTS", "STATE_KIND", "KeptFile", "SharedKeys", "StoredSource", "StoredState", "element_sums"]
@@ -95,6 +96,9 @@ class StoredState:
         self.has_whole_ids = bool(header["whole_ids"])
         self._part_starts = np.cumsum([0, *header["parts"]])
         self._set_starts = np.cumsum([0, *header["sets"]])
+
+    def prepare(self, job: SearchJob) -> None:
+        """Prepare the state for the documents that the first pass of a search has read."""
 
     @staticmethod
     def exists(output: Path) -> bool:
@@ -201,6 +205,11 @@ class StoredSource(Source):
         self.name = File(self._path).name
         self._file = file
 
+    @property
+    def corpus_rows(self) -> int:
+        """Number of rows that take part or could, for a report."""
+        return self.total
+
     @classmethod
     def all_of(cls, state: StoredState, folder: Path) -> list["StoredSource"]:
         """Return the sources of a state, whose kept files are in ``folder``."""
@@ -255,6 +264,12 @@ def write_keys(work: WorkDirectory, part: int, band: int, keys: NDArray[np.uint6
     order = order[: np.searchsorted(keys[order], np.uint64(NO_KEY))]
     arrays: Arrays = {"keys": keys[order], "documents": order.astype(np.uint32)}
     work.write(f"keys-{part:05}-{band:05}", arrays)
+
+
+def write_sets(work: WorkDirectory, name: str, sizes: Numbers, elements: NDArray[np.uint64]) -> None:
+    """Write the sets of consecutive documents, each with its checksum."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
+    work.write(name, {"offsets": offsets, "elements": elements, "sums": element_sums(sizes, elements)})
 
 
 def write_files(work: WorkDirectory, files: Sequence[KeptFile]) -> None:

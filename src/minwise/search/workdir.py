@@ -91,9 +91,15 @@ class WorkDirectory:
     """
 
     def __init__(
-        self, folder: Path, *, durable: bool, resumed: bool = False, temporary: bool = False, kind: FileKind = KIND
+        self,
+        folder: Path,
+        *,
+        durable: bool,
+        resumed: bool = False,
+        temporary: bool = False,
+        kind: FileKind | None = None,
     ) -> None:
-        self.folder, self.kind = folder, kind
+        self.folder, self.kind = folder, kind or KIND
         self.temporary = temporary
         self.durable = durable
         self.resumed = resumed

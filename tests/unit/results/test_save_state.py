@@ -70,6 +70,31 @@ def test_ten_days_from_states_have_the_bytes_of_kept_rows(folder: Path, settings
     assert sum(len(removed_ids(folder / "saved" / day)) for day in DAYS) > 100
 
 
+def test_faulty_rows_are_in_no_state(folder: Path) -> None:
+    write_days(folder, days=4, faults=True)
+    grow_twice(folder, 4, on_error="quarantine")
+    for day in DAYS[:4]:
+        same_output(folder / "plain" / day, folder / "saved" / day)
+        assert len((folder / "saved" / day / "quarantine.jsonl").read_text().splitlines()) == 2
+
+
+def test_buckets_above_the_cap_are_cut_alike(folder: Path) -> None:
+    """Every band has a bucket of most documents, of which each is paired with the first members only."""
+    grow_twice(folder, 4, shingle="char:2", threshold=0.8, bands=3, rows=1, max_bucket=16)
+    for day in DAYS[1:4]:
+        same_output(folder / "plain" / day, folder / "saved" / day)
+    assert json.loads((folder / "saved/day04/report.json").read_text())["caps"]["buckets"] > 0
+
+
+def test_a_finished_run_saves_a_state_later(folder: Path) -> None:
+    run_day(folder, 0, work="work")
+    message = error_message(ConfigError, lambda: run_day(folder, 0, work="work", save_state=True))
+    assert message.startswith("output must be new or empty")
+    assert not run_day(folder, 0, work="work", save_state=True, overwrite=True).published
+    assert run_day(folder, 0, work="work", save_state=True).published
+    assert Path("out-day01/state/state").is_file()
+
+
 def test_small_parts_and_chunks_give_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_writer, "PART_DOCUMENTS", 5)
     monkeypatch.setattr(stored_documents, "CHUNK_DOCUMENTS", 3)
