@@ -94,7 +94,7 @@ class IndexUpdate:
         """Add the kept rows in batches, each of which is durable. A row that the index has already stays unchanged."""
         documents, keep = self._documents, self._keep
         corpus = documents.corpus
-        columns = replace(corpus.columns, keep_column=None)
+        columns = replace(corpus.columns, values=())
         for number in range(corpus.against, len(corpus.sources)):
             first, wanted = int(documents.starts[number]), keep[documents.input_slice(number)]
             for batch in corpus.sources[number].batches(columns, wanted=wanted):
