@@ -19,7 +19,7 @@ import pytest
 from support.expect import error_message
 from support.fault_corpora import NAMES, write_corpus
 from support.spark.arrangement import Arrangement, differing_files
-from support.spark.cluster import FAST_JAVA, FAST_PLANS
+from support.spark.cluster import FAST_JAVA, FAST_PLANS, working_executors
 from support.spark.engine_results import IDS, dataframe_answer, documents, frame, local_answer, table
 from support.spark.event_log import EventLog
 from support.spark.paused_stage import PausedStage
@@ -111,7 +111,9 @@ def made(work: Path) -> dict[str, tuple[int, int]]:
 
 
 @contextmanager
-def one_executor_killed(events: EventLog, paused: PausedStage) -> Iterator[Callable[[Callable[[], Any]], Any]]:
+def one_executor_killed(
+    spark: "SparkSession", events: EventLog, paused: PausedStage
+) -> Iterator[Callable[[Callable[[], Any]], Any]]:
     """Yield a function that runs a search and kills an executor in its paused stage; check what was lost."""
 
     def run(search: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the search returns
@@ -122,7 +124,7 @@ def one_executor_killed(events: EventLog, paused: PausedStage) -> Iterator[Calla
             paused.resume()
             return running.result()
 
-    wait_for("two executors", lambda: len(executors()) == 2)
+    wait_for("two executors", lambda: working_executors(spark) == 2)
     before = events.now()
     yield run
     seen = events.since(before)
@@ -139,7 +141,7 @@ def test_a_killed_executor_changes_nothing(
     name = f"executor{number}"
     paused = PausedStage("buckets", folder / f"{name}.paused", passing=1 + number)
     monkeypatch.setattr(StageStore, "run_tasks", paused.run_tasks())
-    with MANY_TASKS.on(spark), one_executor_killed(events, paused) as run:
+    with MANY_TASKS.on(spark), one_executor_killed(spark, events, paused) as run:
         run(lambda: mw.dedup(Files(NAMES), name, work=f"{name}.work", engine="spark", **SEARCH))
     assert differing_files(folder / "whole", folder / name) == []
 
@@ -156,7 +158,7 @@ def test_an_executor_killed_in_a_search_over_dataframes_changes_nothing(
     monkeypatch.setattr(StageStore, "run", paused.run())
     monkeypatch.setattr("minwise.spark.dataframe_search.part_count", lambda entries: 6 * EXECUTOR_KILLS)
     df = frame(spark, documents())
-    with Arrangement().on(spark), one_executor_killed(events, paused) as run:
+    with Arrangement().on(spark), one_executor_killed(spark, events, paused) as run:
         assert run(lambda: dataframe_answer(dedup(df, text="body", **FRAME_SEARCH))) == expected
 
 

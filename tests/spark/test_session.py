@@ -24,9 +24,18 @@ QUICK = {{"spark.driver.extraJavaOptions": "{FAST_JAVA}"}}
 def java():
     return children(os.getpid(), DRIVER)
 
-def wait(batches):
-    time.sleep(600)
-    yield from batches
+def waiting(mark):
+    def wait(batches):
+        open(mark, "w").close()
+        time.sleep(600)
+        yield from batches
+
+    return wait
+
+def interrupt(mark):  # not before the task runs: on a busy machine, planning takes seconds
+    while not os.path.exists(mark):
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGINT)
 
 def refusal(master, conf):
     try:
@@ -75,10 +84,11 @@ message = refusal("local[1]", {"spark.sql.shuffle.partitions": "few"})
 assert message.startswith("engine spark could not be started: The value 'few' in the config"), message
 assert signal.getsignal(signal.SIGINT) is handler
 session = open_session("local[1]", {})
-threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+mark = os.environ["MARK"]
+threading.Thread(target=interrupt, args=(mark,)).start()
 try:
     with spark_errors("candidates"):
-        session.range(1).mapInArrow(wait, "id long").count()
+        session.range(1).mapInArrow(waiting(mark), "id long").count()
 except KeyboardInterrupt:
     close_session(session)
 else:
@@ -150,14 +160,14 @@ def is_quiet(done: subprocess.CompletedProcess[str]) -> bool:
     return (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_an_own_session_is_quiet_and_its_failures_are_explained_in_one_line() -> None:
+def test_an_own_session_is_quiet_and_its_failures_are_explained_in_one_line(tmp_path: Path) -> None:
     """In one process, because each start of Java takes seconds.
 
     A start that fails is refused with what Java or Spark printed, and a later one succeeds. Two sessions follow each
     other, each shared by two threads and stopped after its last use; the settings of Java are those of the first. An
     interrupt reaches the caller at once. After Java was killed, every start is refused.
     """
-    done = run(OWN)
+    done = run(OWN, MARK=str(tmp_path / "mark"))
     assert is_quiet(done), done
 
 

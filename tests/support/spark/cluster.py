@@ -4,13 +4,16 @@ import os
 import re
 import shutil
 import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["FAST_JAVA", "FAST_PLANS", "make_spark_home", "missing_requirement", "start_cluster"]
+__all__ = ["FAST_JAVA", "FAST_PLANS", "make_spark_home", "missing_requirement", "start_cluster", "working_executors"]
 
 MASTER = "local-cluster[2,1,1024]"
 OLDEST_JAVA = 17
@@ -83,3 +86,17 @@ def start_cluster(folder: Path, **conf: str) -> "SparkSession":
     for name, value in {**CONF, **{name: path.as_uri() for name, path in folders.items()}, **conf}.items():
         builder = builder.config(name, value)
     return builder.config("spark.local.dir", str(folder / "local")).getOrCreate()
+
+
+def working_executors(spark: "SparkSession") -> int:
+    """Return the number of executors that run tasks: a process that has started may not be registered yet."""
+
+    def parent(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
+        for _ in batches:
+            time.sleep(0.1)  # so that one executor does not run all tasks
+            yield pa.RecordBatch.from_pydict({"parent": [os.getppid()]})
+
+    rows = spark.range(0, 4, 1, 4).mapInArrow(parent, "parent long").collect()
+    return len({row["parent"] for row in rows})
