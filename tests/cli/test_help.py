@@ -20,6 +20,7 @@ PHRASED_DIFFERENTLY = {
     *(
         "against",
         "among",
+        "dry_run",
         "engine",
         "group",
         "ids",

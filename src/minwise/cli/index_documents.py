@@ -338,9 +338,9 @@ def expire(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noq
     only removed documents have are deleted without being read; compact releases the remaining space.
 
     Examples:
-        minwise index expire news.mw --older-than 30d --time-field created
-        minwise index expire news.mw --before 2026-01-01 --time-field published --dry-run
-        minwise index expire news.mw --older-than 2w --time-field created --json
+        minwise index expire news.mw --older-than 30d --time-field date
+        minwise index expire news.mw --before 2026-01-01 --time-field date --dry-run
+        minwise index expire news.mw --older-than 2w --time-field date --json
     """
     dry_run = given["dry_run"]
     with mw.Index.open(index, "r" if dry_run else "w") as opened:

@@ -41,7 +41,7 @@ STEPS = [step.name for step in script().steps]
 # Steps to test; the others make the same calls as one of these.
 TESTED = [
     "create", "add", "add unique", "add and flush", "remove", "replace", "add large", "add, flush and merge", "flush",
-    "close", "open", "add after opening", "compact", "backup",
+    "close", "open", "add after opening", "compact", "backup", "expire",
 ]  # fmt: skip
 KINDS = {
     "write": [Kind.WRITE],

@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import minwise as mw
 from support.index_faults.checks import differences
@@ -98,6 +99,16 @@ class _ScriptBuilder:
         metadata = [metadata_of(self._draw) for _ in ids]
         self.step(name, Operation(kind=kind, ids=ids, texts=texts, metadata=metadata))
 
+    def expire(self, name: str, count: int) -> None:
+        """Append steps that add documents of a rank that no other has, give them a segment, and expire them."""
+        ids = [self._model.new_id() for _ in range(count)]
+        self.names += map(str, ids)
+        metadata: list[dict[str, Any] | None] = [{"rank": 0}] * count
+        texts = [new_text(self._draw) for _ in ids]
+        self.step(f"add to {name}", Operation(kind="add", ids=ids, texts=texts, metadata=metadata))
+        self.step(f"flush to {name}", Operation(kind="flush"))
+        self.step(name, Operation(kind="expire", before=1))
+
     def remove(self, name: str, *positions: int) -> None:
         """Append a step that removes the documents at these positions."""
         self.step(
@@ -135,6 +146,7 @@ def script() -> Script:
     builder.remove("remove large", 2, 8, 9)
     builder.step("compact", Operation(kind="compact"))
     builder.step("backup", Operation(kind="backup"))
+    builder.expire("expire", 3)
     builder.add("add after backup", 1)
     builder.step("close")
     return Script(builder.steps, builder.states, builder.names)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 import pytest
 from support.expect import error_message
 
@@ -205,6 +206,19 @@ def test_a_segment_with_one_remaining_document_stays(index: mw.Index) -> None:
     index.remove(["d7"])
     index.expire(before="2026-01-01", time_field="created")
     assert files(index) == [("segment-00000002.post", 0)]
+
+
+@pytest.mark.parametrize("left", [0, 7, 32_768, 65_535, 65_536, 99_999])
+def test_one_remaining_document_of_a_large_segment_is_noticed(index: mw.Index, left: int) -> None:
+    """Wherever it is, and documents outside of the segment do not count."""
+    view, bits = index._view, np.full(12_500, 255, dtype=np.uint8)
+    view.removed = bits
+    assert view.are_removed(0, 100_000)
+    assert not view.are_removed(0, 100_001), "numbers beyond the bitmap are not removed"
+    bits[left // 8] &= ~np.uint8(1 << left % 8)
+    assert not view.are_removed(0, 100_000)
+    assert view.are_removed(0, left)
+    assert view.are_removed(left + 1, 100_000)
 
 
 def test_a_dropped_segment_is_not_read(index: mw.Index) -> None:
