@@ -25,6 +25,7 @@ result = mw.dedup(TEXTS, mask_digits=True, lowercase=False)
 result = mw.dedup([{"id": 1, "text": "one"}], verify="signature", scheme="minhash", threads=2, work=Path("work"))
 result = mw.dedup(TEXTS, copies=3, mark=True, mark_names={"cluster": "dup_id"}, votes="dump", target=1e6)
 result = mw.dedup(TEXTS, drop_all=True, mark=True, mark_names="kept=keep", add_weight="weight=min(size, 5)")
+mw.dedup(TEXTS, keep="max:score,longest", prefer={"site": ["wiki", 7]}, protect=["site=wiki", "lang=de"])
 cut: CutResult = mw.dedup(TEXTS, passages=True, min_tokens=20, snap="line", min_left=5, keep="last")
 table: ResultTable = mw.pairs(TEXTS, threshold=0.5, shingle=mw.Shingler("char:5"), exact=True, sources=True)
 table = mw.pairs(TEXTS, measure="containment")
@@ -92,6 +93,8 @@ mw.pairs(TEXTS, "pairs.parquet")  # wrong: pairs writes no file
 mw.pairs(TEXTS, keep="first")  # wrong: pairs keeps nothing
 mw.pairs(TEXTS, copies=2)  # wrong: as above
 mw.dedup(TEXTS, mark="yes")  # wrong: a truth value
+mw.pairs(TEXTS, protect="site=wiki")  # wrong: pairs removes nothing
+mw.dedup(TEXTS, prefer=["site=wiki"])  # wrong: one column with its values
 mw.pairs(TEXTS, among=5)  # wrong: not a source
 mw.pairs(TEXTS, against=TEXTS)  # wrong: a second table is given with among
 mw.dedup(TEXTS, among=TEXTS)  # wrong: dedup has against
