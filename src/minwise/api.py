@@ -49,9 +49,10 @@ from minwise.results.output import Output, check_output, is_published, output_of
 from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
 from minwise.results.passages import PassageTables
 from minwise.results.preview import preview_clusters, preview_pairs
-from minwise.results.removals import check_similarities
+from minwise.results.removals import DedupDecision, check_similarities
 from minwise.results.report_data import RunRecord
 from minwise.results.restoration import check_destination
+from minwise.results.thresholds import chosen_threshold
 from minwise.search.contamination import read_items
 from minwise.search.contamination_audit import audit_contamination
 from minwise.search.cuts import CutRules, find_cuts
@@ -736,16 +737,15 @@ def dedup(
             with corpus.unchanged():
                 found = engine.find(job, needed=_needed(settings, ending), for_report=True)
             _save_frequencies(chosen, found.work)
-            result = DedupResult(
+            return DedupResult(
                 found,
                 engine=engine,
                 run=run,
+                threshold=chosen_threshold(DedupDecision(found, engine.similarities, ending=ending)),
                 published=published,
                 select=select,
                 ending=ending,
-            ).at_target()
-            result.check_weights()
-            return result
+            )
 
         result = _written(search, corpus, work, None if published else output, chosen, overwrite=overwrite)
         watch.stop()

@@ -36,7 +36,7 @@ from minwise.results.pairs import identity_columns, identity_schema, similarity_
 from minwise.results.removals import STEP, DedupDecision, Removals, check_similarities
 from minwise.results.report_data import DedupReport, RunRecord
 from minwise.results.report_writer import write_json, write_quarantine, write_run_files
-from minwise.results.thresholds import Thresholds, chosen_threshold, threshold_curve
+from minwise.results.thresholds import Thresholds, threshold_curve
 from minwise.search.bands import FAULTY
 from minwise.search.engine import Engine, FinishedSearch, SearchResult
 from minwise.settings import WEIGHTED
@@ -86,12 +86,16 @@ class DedupResult:
             select: Selects rows of the input in its own type; None for files and Arrow data.
             owner: The result whose temporary files this one uses; it is kept alive.
             ending: What is done with the clusters.
+
+        Raises:
+            ConfigError: If a row that is written has no valid weight.
         """
         self._search, self._engine, self._run, self._owner = search, engine, run, owner
         self._decision = DedupDecision(search, engine.similarities, threshold, ending)
         self._facts = ClusterFacts(self._decision)
         self.published, self._select = published, select
         self.threshold = self._decision.threshold
+        self._total_weight = self._facts.total_weight  # before anything is written
 
     def rethreshold(self, threshold: float) -> "DedupResult":
         """Return the result for a higher threshold; nothing is read again.
@@ -114,27 +118,6 @@ class DedupResult:
             owner=self,
             ending=replace(self._decision.ending, target=None),
         )
-
-    def at_target(self) -> "DedupResult":
-        """Return the result at the threshold that leaves nearest to the wanted number of documents, if there is one."""
-        ending = self._decision.ending
-        threshold = self.threshold if ending.target is None else chosen_threshold(self._decision)
-        if threshold == self.threshold:
-            return self
-        return DedupResult(
-            self._search,
-            engine=self._engine,
-            run=self._run,
-            threshold=threshold,
-            published=self.published,
-            select=self._select,
-            owner=self,
-            ending=ending,
-        )
-
-    def check_weights(self) -> None:
-        """Raise ConfigError if a row has no valid weight."""
-        _ = self._facts.total_weight
 
     @cached_property
     def thresholds(self) -> Thresholds:
