@@ -239,9 +239,14 @@ class DedupResult:
                 columns = identity_columns(self._search, start + batch.first + rows)
                 if corpus.columns.elements is None:
                     columns["text"] = _as_strings(batch.values.take(from_numpy(rows)))
-                yield _with_columns(
-                    pa.table(columns), self._facts.added, self._facts.columns(start + batch.first + rows)
-                )
+                yield self._with_added(pa.table(columns), start + batch.first + rows)
+
+    def _with_added(self, table: pa.Table, documents: NDArray[np.int64]) -> pa.Table:
+        """Return a table of documents with the columns that the ending adds."""
+        if len(self._facts.added):
+            for field, column in zip(self._facts.added, self._facts.columns(documents), strict=True):
+                table = table.append_column(field, column)
+        return table
 
     def _removed_tables(self) -> Iterator[pa.Table]:
         discounted = self._search.settings.discount == "common"
@@ -395,13 +400,6 @@ def readable_documents(search: FinishedSearch) -> NDArray[np.int64]:
     """Return the readable documents of the input."""
     readable = np.flatnonzero(search.documents.states != FAULTY)
     return readable[readable >= search.documents.protected]
-
-
-def _with_columns(table: pa.Table, schema: pa.Schema, columns: list[pa.Array]) -> pa.Table:
-    """Return a table with more columns."""
-    for field, column in zip(schema, columns, strict=True):
-        table = table.append_column(field, column)
-    return table
 
 
 def _as_strings(texts: pa.Array) -> pa.Array:
