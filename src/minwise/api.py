@@ -50,9 +50,10 @@ from minwise.results.output import Output, RemoteOutput, check_output, is_publis
 from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
 from minwise.results.passages import PassageTables
 from minwise.results.preview import preview_clusters, preview_pairs
-from minwise.results.removals import check_similarities
+from minwise.results.removals import DedupDecision, check_similarities
 from minwise.results.report_data import RunRecord
 from minwise.results.restoration import check_destination
+from minwise.results.thresholds import chosen_threshold
 from minwise.search.contamination import read_items
 from minwise.search.contamination_audit import audit_contamination
 from minwise.search.cuts import CutRules, find_cuts
@@ -786,12 +787,12 @@ def dedup(
                 found,
                 engine=engine,
                 run=run,
+                threshold=chosen_threshold(DedupDecision(found, engine.similarities, ending=ending)),
                 published=published,
                 select=select,
                 ending=ending,
                 save_state=chosen["save_state"],
-            ).at_target()
-            result.check_weights()
+            )
             if update is not None:
                 update.note_kept(found.documents, result.keep)
             return result

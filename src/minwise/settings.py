@@ -201,7 +201,7 @@ class SearchSettings:
         keep: Document of a cluster to keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``,
             or several of these, separated by commas.
         prefer: Column whose first labels are preferred to its others; None for no preference.
-        protect: Labels of documents that are never removed, by column.
+        protect: Labels of documents that are never removed, by column; None if there are none.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared.
         exact: Whether every pair is found, by an exact join instead of bands; always with containment.
         measure: ``jaccard``, or ``containment`` of the document with fewer elements in the other one.
@@ -223,7 +223,7 @@ class SearchSettings:
     group: str = "star"
     keep: str = "first"
     prefer: LabelRule | None = None
-    protect: tuple[LabelRule, ...] = ()
+    protect: tuple[LabelRule, ...] | None = None
     max_bucket: int = 2000
     exact: bool = False
     measure: str = "jaccard"
@@ -253,7 +253,7 @@ class SearchSettings:
     @property
     def keep_rule(self) -> KeepRule:
         """Which document of a cluster is kept."""
-        return KeepRule(keys=keep_keys(self.keep), prefer=self.prefer, protect=self.protect)
+        return KeepRule(keys=keep_keys(self.keep), prefer=self.prefer, protect=self.protect or ())
 
     @property
     def label_column(self) -> str | None:
@@ -400,7 +400,7 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
         group=options["group"],
         keep=options["keep"],
         prefer=rule.prefer,
-        protect=rule.protect,
+        protect=rule.protect or None,
         max_bucket=options["max_bucket"],
         exact=options["exact"] or contained,
         measure=options["measure"],

@@ -1,10 +1,12 @@
 """Copies, marks, votes and weights equal the readable reference, for random clusters and for whole runs."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,3 +182,19 @@ def test_the_target_has_the_threshold_of_the_reference(ending: dict[str, Any], t
     found = {"wanted": target, "documents": wanted, "threshold": result.threshold, "kept": kept[result.threshold]}
     assert result.report["target"] == found
     assert any("target:" in line for line in result.report["warnings"]) == (kept[0.6] > wanted)
+
+
+def test_files_in_memory_have_the_added_columns(tmp_path: Path) -> None:
+    """Their table is that of the rows that are written."""
+    table = corpus(3)
+    pq.write_table(table, tmp_path / "in.parquet")
+    result = mw.dedup(
+        tmp_path / "in.parquet", tmp_path / "out", **OPTIONS, mark=True, votes="name", add_weight="w=votes"
+    )
+    written = pq.read_table(tmp_path / "out" / "kept" / "in.parquet")
+    added = written.column_names[len(table.column_names) :]
+    assert added == ["cluster", "cluster_size", "cluster_rank", "similarity", "kept", "votes", "w"]
+    assert result.kept.select(added).equals(written.select(added))
+    marks = [Mark(cluster, 0, 0, None) for cluster in written["cluster"].to_pylist()]
+    assert written["votes"].to_pylist() == endings.count_votes(marks, table["name"].to_pylist())
+    assert written["w"].to_pylist() == [float(votes) for votes in written["votes"].to_pylist()]

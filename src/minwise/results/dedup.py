@@ -36,7 +36,7 @@ from minwise.results.pairs import identity_columns, identity_schema, similarity_
 from minwise.results.removals import STEP, DedupDecision, Removals, check_similarities
 from minwise.results.report_data import DedupReport, RunRecord
 from minwise.results.report_writer import write_json, write_quarantine, write_run_files
-from minwise.results.thresholds import Thresholds, chosen_threshold, threshold_curve
+from minwise.results.thresholds import Thresholds, threshold_curve
 from minwise.search.bands import FAULTY
 from minwise.search.engine import Engine, FinishedSearch, SearchResult
 from minwise.search.state_writer import write_state
@@ -92,12 +92,16 @@ class DedupResult:
             owner: The result whose temporary files this one uses; it is kept alive.
             ending: What is done with the clusters.
             save_state: Whether :meth:`write` saves the state for later runs.
+
+        Raises:
+            ConfigError: If a row that is written has no valid weight.
         """
         self._search, self._engine, self._run, self._owner = search, engine, run, owner
         self._decision = DedupDecision(search, engine.similarities, threshold, ending)
         self._facts = ClusterFacts(self._decision)
         self.published, self._select, self._save_state = published, select, save_state
         self.threshold = self._decision.threshold
+        self._total_weight = self._facts.total_weight  # before anything is written
 
     def rethreshold(self, threshold: float) -> "DedupResult":
         """Return the result for a higher threshold; nothing is read again.
@@ -120,27 +124,6 @@ class DedupResult:
             owner=self,
             ending=replace(self._decision.ending, target=None),
         )
-
-    def at_target(self) -> "DedupResult":
-        """Return the result at the threshold that leaves nearest to the wanted number of documents, if there is one."""
-        ending = self._decision.ending
-        threshold = self.threshold if ending.target is None else chosen_threshold(self._decision)
-        if threshold == self.threshold:
-            return self
-        return DedupResult(
-            self._search,
-            engine=self._engine,
-            run=self._run,
-            threshold=threshold,
-            published=self.published,
-            select=self._select,
-            owner=self,
-            ending=ending,
-        )
-
-    def check_weights(self) -> None:
-        """Raise ConfigError if a row has no valid weight."""
-        _ = self._facts.total_weight
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -262,9 +245,14 @@ class DedupResult:
                 columns = identity_columns(self._search, start + batch.first + rows)
                 if corpus.columns.elements is None:
                     columns["text"] = _as_strings(batch.values.take(from_numpy(rows)))
-                yield _with_columns(
-                    pa.table(columns), self._facts.added, self._facts.columns(start + batch.first + rows)
-                )
+                yield self._with_added(pa.table(columns), start + batch.first + rows)
+
+    def _with_added(self, table: pa.Table, documents: NDArray[np.int64]) -> pa.Table:
+        """Return a table of documents with the columns that the ending adds."""
+        if len(self._facts.added):
+            for field, column in zip(self._facts.added, self._facts.columns(documents), strict=True):
+                table = table.append_column(field, column)
+        return table
 
     def _removed_tables(self) -> Iterator[pa.Table]:
         discounted = self._search.settings.discount == "common"
@@ -433,13 +421,6 @@ def readable_documents(search: FinishedSearch) -> NDArray[np.int64]:
     """Return the readable documents of the input."""
     readable = np.flatnonzero(search.documents.states != FAULTY)
     return readable[readable >= search.documents.protected]
-
-
-def _with_columns(table: pa.Table, schema: pa.Schema, columns: list[pa.Array]) -> pa.Table:
-    """Return a table with more columns."""
-    for field, column in zip(schema, columns, strict=True):
-        table = table.append_column(field, column)
-    return table
 
 
 def _as_strings(texts: pa.Array) -> pa.Array:

@@ -27,8 +27,10 @@ def rule_counts(decision: DedupDecision) -> dict[str, Any]:
 
 def _counted(decision: DedupDecision, rule: LabelRule) -> dict[str, Any]:
     documents = decision.search.documents
-    numbers = documents.label_numbers(rule.column, {label: number for number, label in enumerate(rule.labels)})
-    own, readable = numbers[documents.protected :], documents.states[documents.protected :] != FAULTY
+    own, readable = (
+        documents.label_places(rule)[documents.protected :],
+        documents.states[documents.protected :] != FAULTY,
+    )
     rows, kept = (np.bincount(own[chosen], minlength=len(rule.labels)) for chosen in (readable, decision.keep))
     counted = zip(rule.labels, rows.tolist(), kept.tolist(), strict=False)  # without the rows of other values
     return {"column": rule.column, "values": [{"value": name, "rows": of, "kept": left} for name, of, left in counted]}

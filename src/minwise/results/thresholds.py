@@ -145,15 +145,18 @@ def threshold_curve(decision: DedupDecision, step: float = STEP) -> Thresholds:
     )
 
 
-def chosen_threshold(decision: DedupDecision) -> float:
+def chosen_threshold(decision: DedupDecision) -> float | None:
     """Return the threshold that leaves the number of documents nearest to the wanted one; the lower one of equals.
 
-    Takes one pass over the pairs for each hundredth from the threshold of the decision on.
+    None if it is that of the decision, or if no number is wanted. Takes one pass over the pairs for each hundredth.
     """
+    if decision.ending.target is None:
+        return None
     counts = decision.search.documents.counts
     wanted = decision.ending.wanted(counts["read"])
     found = removed_at(decision, threshold_steps(decision.threshold, LEAST_STEP))
-    return min(found, key=lambda one: abs(counts["documents"] - one[1] - wanted))[0]
+    chosen, _ = min(found, key=lambda one: abs(counts["documents"] - one[1] - wanted))
+    return None if chosen == decision.threshold else chosen
 
 
 class _Examples:

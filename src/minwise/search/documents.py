@@ -24,7 +24,7 @@ from minwise._internal.arrays import from_numbers, from_numpy, from_strings, to_
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.document_values import DocumentValues, ValueColumn
 from minwise.inputs.source import Batch, Columns, Fault, Source, TextSettings, fault_error, unusable_error
-from minwise.keep_rules import KeepKey, KeepRule
+from minwise.keep_rules import KeepKey, KeepRule, LabelRule
 from minwise.progress import Progress
 from minwise.search.bands import EMPTY, FAULTY, FILLED
 from minwise.search.clustering import KeepOrder, SortKey, by_number, by_value
@@ -505,8 +505,7 @@ class Documents:
         """Return the order in which a keep rule prefers documents."""
         keys = [self._sort_key(key) for key in rule.sort_keys]
         if rule.prefer is not None:
-            places = {label: place for place, label in enumerate(rule.prefer.labels)}
-            keys.insert(0, by_number(self.label_numbers(rule.prefer.column, places)))
+            keys.insert(0, by_number(self.label_places(rule.prefer)))
         never = self.protected_rows(rule)
         return KeepOrder.of(len(self), keys, references=self.protected, last_first=rule.last_first, never_removed=never)
 
@@ -516,17 +515,16 @@ class Documents:
         lengths = self.column("lengths").astype(np.int64)
         return by_number(-lengths if key.policy == "longest" else lengths)
 
-    def label_numbers(self, name: str, numbers: Mapping[str, int]) -> NDArray[np.int64]:
-        """Return the number of each document's label in a column; that of all other labels is ``len(numbers)``."""
-        codes, labels = self.value_codes(name)
-        found: NDArray[np.int64] = np.array(
-            [numbers.get(label, len(numbers)) for label in labels.to_pylist()], np.int64
-        )
+    def label_places(self, rule: LabelRule) -> NDArray[np.int64]:
+        """Return the place of each document's label in the list of a rule; the length of the list for all others."""
+        codes, labels = self.value_codes(rule.column)
+        places = pc.index_in(labels, pa.array(rule.labels, pa.large_string()))
+        found: NDArray[np.int64] = to_numpy(pc.fill_null(places, len(rule.labels))).astype(np.int64)
         return found[codes]
 
     def protected_rows(self, rule: KeepRule) -> NDArray[np.bool_] | None:
         """Return a flag for each document that is never removed because of its labels; None if none is named."""
-        flags = [self.label_numbers(one.column, dict.fromkeys(one.labels, 0)) == 0 for one in rule.protect]
+        flags = [self.label_places(one) < len(one.labels) for one in rule.protect]
         return np.logical_or.reduce(flags) if flags else None
 
     def value_column(self, name: str) -> pa.Array:
