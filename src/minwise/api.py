@@ -758,11 +758,11 @@ def dedup(
     watch = Stopwatch(progress_of(chosen["progress"]))
     folder = None if output is None else output_of(output)
     _refuse_groups(chosen)
-    with ExitStack() as session, ExitStack() as stack:
+    with ExitStack() as session, ExitStack() as stack, ExitStack() as indexes:
         settings, limits = search_settings(chosen), run_limits(chosen)
         ending = ending_of(chosen, settings)
         _refuse_nesting(folder, chosen["work"])
-        update = _update(chosen, settings, folder, session)
+        update = _update(chosen, settings, folder, indexes)
         earlier = _earlier_runs(chosen, settings)
         corpus = _corpus(chosen, source, settings, earlier=earlier, update=update)
         refuse_clashes(corpus.sources[corpus.against :], ending)

@@ -95,6 +95,8 @@ def dedup(
         raise click.UsageError("--dry-run estimates a search for near-duplicates: leave out --passages")
     if output == "-" and dry_run:
         raise click.UsageError("--dry-run looks at files: give them as inputs, and a directory as -o")
+    if output == "-" and given["save_state"]:
+        raise click.UsageError("--save-state writes to a directory: give one as -o")
     if output == "-" and inputs == ("-",) and not passages and given["format"] in (None, "jsonl"):
         _stream(settings, quiet=given["quiet"], as_json=given["as_json"])
         return

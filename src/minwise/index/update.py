@@ -105,7 +105,7 @@ class IndexUpdate:
 
 
 def open_update(path: Path, settings: SearchSettings, threads: int, stack: ExitStack) -> IndexUpdate:
-    """Open an index for an update; it stays open, and its files in place, as long as the stack.
+    """Open an index for an update; it stays open as long as the stack.
 
     Raises:
         ConfigError: If the index is of another kind.
@@ -124,6 +124,7 @@ class _IndexSource(StoredSource):
     def __init__(self, state: "_IndexState", name: str) -> None:
         super().__init__(state, 0, KeptFile(name, 0, 0, 0), Path())
         self.name, self._index_state = name, state
+        self._path, self._documents = str(state.index.path), len(state.index)
 
     @property
     def total(self) -> int:
@@ -137,7 +138,7 @@ class _IndexSource(StoredSource):
     @property
     def corpus_rows(self) -> int:
         """Number of documents of the index."""
-        return len(self._index_state.index)
+        return self._documents
 
     def fingerprint(self) -> dict[str, object]:
         """Return the path and the last commit."""
@@ -145,7 +146,7 @@ class _IndexSource(StoredSource):
 
     def paths(self) -> list[str]:
         """Return the directory of the index."""
-        return [str(self._index_state.index.path)]
+        return [self._path]
 
     def locate(self, rows: Numbers) -> tuple[pa.Array, Numbers]:
         """Return the path of the index and the number of each document in it."""

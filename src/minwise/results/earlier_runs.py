@@ -221,7 +221,7 @@ def open_earlier_runs(given: object, settings: SearchSettings, columns: Columns,
     ordered: dict[str, EarlierRun] = {}
     for run in runs.values():
         ordered |= {earlier.digest: earlier for earlier in _with_earlier(run, runs, ordered)}
-    for run in ordered.values():
+    for run in {**runs, **ordered}.values():  # those that the user named first
         run.check_settings(settings, columns)
     sorted_runs = sorted(ordered.values(), key=lambda run: not StoredState.exists(run.run.folder))
     return EarlierRuns(tuple(runs.values()), tuple(sorted_runs), stored)

@@ -103,9 +103,12 @@ class _Selection:
         self.work.delete("shared-")
 
     def _lookups(self) -> Iterator[tuple[SharedKeys, int]]:
-        """Yield the documents that share a key in each band; several bands are looked up at a time if memory allows."""
-        with ThreadPoolExecutor(self._workers()) as pool:
-            yield from zip(pool.map(self._shared, range(self.bands)), range(self.bands), strict=True)
+        """Yield the documents that share a key in each band; as many bands at a time as memory allows."""
+        workers = self._workers()
+        with ThreadPoolExecutor(workers) as pool:
+            for first in range(0, self.bands, workers):
+                bands = range(first, min(first + workers, self.bands))
+                yield from zip(pool.map(self._shared, bands), bands, strict=True)
 
     def _workers(self) -> int:
         rows = sum(self.work.open(name).length("states") for name in self.work.names("part-"))

@@ -209,7 +209,7 @@ def test_a_state_of_another_run_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"exact": True}, "exact must be False with save_state, which stores the keys of bands and sets without"),
+        ({"exact": True}, "exact must be False with save_state, which needs the keys of bands and sets without"),
         ({"measure": "containment"}, "measure must be jaccard with save_state"),
         ({"discount": "common"}, "discount must be none with save_state"),
         ({"verify": "signature"}, "verify must be exact with save_state"),

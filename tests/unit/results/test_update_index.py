@@ -60,6 +60,15 @@ def test_the_same_rows_again_give_the_same_result(folder: Path) -> None:
     assert before == after
 
 
+def test_the_index_is_closed_afterwards(folder: Path) -> None:
+    """Also if the run fails; a result that is still in use needs no index."""
+    result = update_day(0)
+    error_message(ConfigError, lambda: update_day(0))
+    with mw.Index.open("seen.mw", "w") as index:
+        index.remove(["day01-0"])
+    assert result.rethreshold(0.9).report["counts"]["kept"] >= result.report["counts"]["kept"]
+
+
 def test_explain_and_restore(folder: Path) -> None:
     update_day(0)
     result = update_day(1)
