@@ -75,7 +75,6 @@ mw.dedup(TEXTS, threshold="x")  # wrong: a string for a number
 mw.dedup(TEXTS, group="stars")  # wrong: not a choice
 mw.dedup(TEXTS, measure="cosine")  # wrong: not a choice
 mw.pairs(TEXTS, discount="rare")  # wrong: not a choice
-mw.audit(TEXTS, discount="common")  # wrong: not a setting of audit
 mw.audit(TEXTS, within="dump")  # wrong: not a setting of audit
 mw.pairs(TEXTS, across=True)  # wrong: a flag for a name
 mw.clusters(TEXTS, measure="containment")  # wrong: not a setting of clusters

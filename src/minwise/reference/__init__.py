@@ -127,7 +127,7 @@ from minwise.reference.universal import (
     rows_from_columns,
     trace_one_pass,
 )
-from minwise.reference.values import pairs_by_value
+from minwise.reference.values import ValueRule, pairs_by_value
 from minwise.reference.vectors import (
     cosine_distance,
     euclidean_distance,
@@ -163,6 +163,7 @@ __all__ = [
     "RepeatedUnit",
     "Span",
     "UniversalHash",
+    "ValueRule",
     "agreement",
     "approximation_error",
     "band_keys",
