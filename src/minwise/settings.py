@@ -85,6 +85,7 @@ NOT_RECORDED = {
     *definitions(GrowthOptions),
     "against",
     "save_frequencies",
+    "update",
 }
 
 
