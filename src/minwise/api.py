@@ -725,12 +725,12 @@ def dedup(
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
-        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
             max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
         min_count: With unit, list units that occur at least so many times, the first included; 2 if not given.
@@ -1133,12 +1133,12 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
-        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
             max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
 
     Returns:
         The number of lines read, kept, removed and not readable.
@@ -1375,12 +1375,12 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             and with those of the runs that it was run against. Saved states are read instead of the rows.
         save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
             reads no text of this one. Default: False.
-        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
             max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
+        update: Index of texts with the same settings: compare with its documents, and add the kept rows to it.
 
     Returns:
         Estimated documents, candidate pairs, memory, disk and time.

@@ -494,13 +494,6 @@ class GrowthOptions(TypedDict, total=False):
             " text of this one.",
         ),
     ]
-    update: Annotated[
-        PathOrUrl | None,
-        Setting(
-            None,
-            "Index of texts with the same settings: compare with its documents, and add the kept rows to it.",
-        ),
-    ]
 
 
 class KeepRuleOptions(TypedDict, total=False):
@@ -533,6 +526,14 @@ class DedupOptions(
     group: Annotated[GroupName, DEDUP_GROUP]
     keep: Annotated[str, KEEP]
     against: Annotated[DocumentSource | None, AGAINST]
+    # Here and not in a base class: pyright takes an inherited key of this name for the method of a dictionary.
+    update: Annotated[
+        PathOrUrl | None,
+        Setting(
+            None,
+            "Index of texts with the same settings: compare with its documents, and add the kept rows to it.",
+        ),
+    ]
 
 
 class PassageOptions(TypedDict, total=False):

@@ -91,6 +91,7 @@ NOT_RECORDED = {
     *definitions(GrowthOptions),
     "against",
     "save_frequencies",
+    "update",
 }
 
 
