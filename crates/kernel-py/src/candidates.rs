@@ -203,10 +203,17 @@ pub struct Proposals {
 #[pymethods]
 impl Proposals {
     /// Create an iterator without files; pairs whose smaller document is at most `after` are skipped.
+    ///
+    /// With `groups`, which has the group of each document, pairs of two documents of one group are left out.
     #[new]
-    #[pyo3(signature = (after))]
-    fn new(after: Option<u32>) -> Self {
-        Self { inner: CandidatePairs::default(), after }
+    #[pyo3(signature = (after, groups=None))]
+    fn new(after: Option<u32>, groups: Option<PyReadonlyArray1<'_, u32>>) -> PyResult<Self> {
+        let inner = CandidatePairs::default();
+        let inner = match groups {
+            Some(groups) => inner.across(groups.as_slice()?.to_vec()),
+            None => inner,
+        };
+        Ok(Self { inner, after })
     }
 
     /// Add a file with the arrays of `Buckets.shared`, each given as its byte offset and its number of rows.

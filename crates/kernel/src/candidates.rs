@@ -128,6 +128,8 @@ pub struct CandidatePairs {
     passed: u64,
     /// Files that may still be kept open.
     open_budget: usize,
+    /// The group of each document, if no two of one group are a pair.
+    groups: Option<Vec<u32>>,
 }
 
 impl Default for CandidatePairs {
@@ -139,7 +141,22 @@ impl Default for CandidatePairs {
 impl CandidatePairs {
     /// Create an iterator without files that keeps at most `limit` files open.
     fn with_open_files(limit: usize) -> Self {
-        Self { files: Vec::new(), lows: Vec::new(), passed: 0, open_budget: limit }
+        Self { files: Vec::new(), lows: Vec::new(), passed: 0, open_budget: limit, groups: None }
+    }
+
+    /// Leave out the pairs of two documents of one group; `groups` has the group of each document.
+    ///
+    /// This is done where partners are read, not where buckets are made: a range of partners would fall into as many
+    /// pieces as its members change their group.
+    #[must_use]
+    pub fn across(mut self, groups: Vec<u32>) -> Self {
+        self.groups = Some(groups);
+        self
+    }
+
+    /// Return whether two documents may be a pair. Documents beyond the end of `groups` are one group.
+    fn may_pair(&self, low: u32, high: u32) -> bool {
+        self.groups.as_ref().is_none_or(|groups| groups.get(low as usize) != groups.get(high as usize))
     }
 
     /// Add a file and skip its pairs whose smaller document is at most `after`.
@@ -191,10 +208,19 @@ impl CandidatePairs {
     /// # Errors
     /// If a file cannot be read, or a range points outside its file.
     pub fn next_pairs(&mut self, most: u64, threads: usize) -> io::Result<Option<Vec<u64>>> {
-        let window = self.next_window(usize::MAX, most)?;
-        if window.is_empty() {
-            return Ok(None);
+        loop {
+            let window = self.next_window(usize::MAX, most)?;
+            if window.is_empty() {
+                return Ok(None);
+            }
+            let pairs = self.pairs_of(&window, threads)?;
+            if !pairs.is_empty() {
+                return Ok(Some(pairs));
+            }
         }
+    }
+
+    fn pairs_of(&self, window: &Window, threads: usize) -> io::Result<Vec<u64>> {
         let documents = window.documents();
         let parts: Vec<io::Result<Vec<u64>>> = if threads <= 1 {
             documents.chunks(TASK_DOCUMENTS).map(|documents| self.pairs(documents)).collect()
@@ -205,7 +231,7 @@ impl CandidatePairs {
         for part in parts {
             all.append(&mut part?);
         }
-        Ok(Some(all))
+        Ok(all)
     }
 
     /// Return the next smaller documents: at most `documents`, and no more after the bands have proposed `most` pairs.
@@ -260,7 +286,8 @@ impl CandidatePairs {
     ) -> io::Result<&'r [u32]> {
         runs.clear();
         for &(index, range) in document.0 {
-            self.files[index].append_partners(range, &is_needed, &mut runs.numbers)?;
+            let may_pair = |high: u32| is_needed(high) && self.may_pair(range.low, high);
+            self.files[index].append_partners(range, may_pair, &mut runs.numbers)?;
             runs.ends.push(runs.numbers.len());
         }
         Ok(runs.union())
@@ -425,6 +452,29 @@ pub(crate) mod tests {
         for (path, ..) in files {
             std::fs::remove_file(path).expect(WRITTEN);
         }
+    }
+
+    #[test]
+    fn no_pair_has_two_documents_of_one_group() {
+        let shared = |name: &str, members: u32| {
+            let ranges: Vec<_> = (0..members - 1).map(|low| PairRange { low, start: low + 1, end: members }).collect();
+            write(name, &ranges, &(0..members).collect::<Vec<u32>>())
+        };
+        let (path, ranges, members) = shared("groups", 40);
+        let group = |document: u32| mix(u64::from(document)) as u32 % 3;
+        for loaded in [true, false] {
+            // Documents 38 and 39 are beyond the groups.
+            let mut candidates = CandidatePairs::default().across((0..38).map(group).collect());
+            let file = BucketFile::open(path.clone(), ranges, members, loaded).expect(WRITTEN);
+            candidates.add(file, None).expect(WRITTEN);
+            let pairs = all_pairs(&mut candidates, 1, 2);
+            let all = (0..40).flat_map(|low| (low + 1..40).map(move |high| (low, high)));
+            let wanted = all.filter(|&(low, high)| low < 38 && (high > 37 || group(low) != group(high)));
+            let wanted: Vec<u64> = wanted.map(|(low, high)| pack_pair(low, high)).collect();
+            assert!((400..780).contains(&wanted.len()));
+            assert_eq!(pairs, wanted);
+        }
+        std::fs::remove_file(path).expect(WRITTEN);
     }
 
     #[test]

@@ -342,6 +342,8 @@ mod tests {
         files: Vec<(std::path::PathBuf, crate::candidates::Section, crate::candidates::Section)>,
         store: SetStore,
         places: Vec<u32>,
+        /// The group of each document, if pairs of one group are left out.
+        groups: Option<Vec<u32>>,
     }
 
     impl Corpus {
@@ -374,11 +376,21 @@ mod tests {
             let mut store = SetStore::default();
             store.add(SetFile::new(File::open(&path).expect(WRITTEN), 0, offsets), true, true).expect(WRITTEN);
             std::fs::remove_file(&path).expect(WRITTEN);
-            Self { files, store, places: members }
+            Self { files, store, places: members, groups: None }
+        }
+
+        /// Leave out the pairs of documents of one of three groups.
+        fn across(mut self) -> Self {
+            self.groups = Some((0..u64::from(DOCUMENTS)).map(|document| mix(document) as u32 % 3).collect());
+            self
         }
 
         fn candidates(&self, loaded: bool) -> CandidatePairs {
-            let mut candidates = CandidatePairs::default();
+            let candidates = CandidatePairs::default();
+            self.add_files(loaded, self.groups.iter().fold(candidates, |all, groups| all.across(groups.clone())))
+        }
+
+        fn add_files(&self, loaded: bool, mut candidates: CandidatePairs) -> CandidatePairs {
             for (path, ranges, members) in &self.files {
                 let file = crate::candidates::BucketFile::open(path.clone(), *ranges, *members, loaded).expect(WRITTEN);
                 candidates.add(file, None).expect(WRITTEN);
@@ -388,7 +400,11 @@ mod tests {
 
         /// Return every candidate pair, and those that reach the floor.
         fn all(&self) -> (Vec<u64>, SimilarPairs) {
-            let pairs = self.candidates(true).next_pairs(u64::MAX, 1).expect(WRITTEN).expect("there are pairs");
+            let mut candidates = self.add_files(true, CandidatePairs::default());
+            let mut pairs = candidates.next_pairs(u64::MAX, 1).expect(WRITTEN).expect("there are pairs");
+            if let Some(groups) = &self.groups {
+                pairs.retain(|&pair| groups[(pair >> 32) as usize] != groups[pair as u32 as usize]);
+            }
             let similar = self.store.similar(&pairs, &self.places, FLOOR, 1).expect(WRITTEN);
             (pairs, similar)
         }
@@ -428,8 +444,12 @@ mod tests {
 
     #[test]
     fn stars_of_needed_pairs_equal_those_of_all_pairs() {
-        for (name, is_spread) in [("spread", true), ("close", false)] {
-            let corpus = Corpus::new(name, is_spread);
+        let corpora = [
+            ("spread", Corpus::new("spread", true)),
+            ("close", Corpus::new("close", false)),
+            ("across", Corpus::new("across", true).across()),
+        ];
+        for (name, corpus) in corpora {
             let (pairs, similar) = corpus.all();
             let reached = columns(&similar, |i| similar.similarity[i] >= THRESHOLD);
             let mut expected = vec![false; DOCUMENTS as usize];
@@ -475,7 +495,11 @@ mod tests {
 
     #[test]
     fn components_of_unconnected_pairs_equal_those_of_all_pairs() {
-        let corpus = Corpus::new("components", true);
+        assert_components(&Corpus::new("components", true));
+        assert_components(&Corpus::new("components-across", true).across());
+    }
+
+    fn assert_components(corpus: &Corpus) {
         let (pairs, similar) = corpus.all();
         let reached = columns(&similar, |i| similar.similarity[i] >= THRESHOLD);
         let mut expected: Vec<u32> = (0..DOCUMENTS).collect();
