@@ -126,6 +126,8 @@ STREAM_VALUES = {
     "html": False,
     "work": None,
     "against": None,
+    "within": None,
+    "across": None,
     "delimiter": None,
     "encoding": None,
 }
@@ -215,6 +217,10 @@ def pairs(
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         among: Second table: only pairs of one document of each table are found, none inside a table.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
 
     Returns:
         An Arrow table with the columns left, right and similarity, in document order of left, then of right.
@@ -321,6 +327,10 @@ def write_pairs(
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         among: Second table: only pairs of one document of each table are found, none inside a table.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
 
     Returns:
         The counts, settings and warnings of the run.
@@ -441,6 +451,10 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> Re
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
         among: Second table: only pairs of one document of each table are found, none inside a table.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
         group: How pairs form clusters: components joins all documents that pairs connect, star only those similar to
             the first. Default: components.
 
@@ -537,6 +551,10 @@ def write_clusters(
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
         among: Second table: only pairs of one document of each table are found, none inside a table.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
         group: How pairs form clusters: components joins all documents that pairs connect, star only those similar to
             the first. Default: components.
 
@@ -662,6 +680,10 @@ def dedup(
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
         prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
             come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
             of the column to its values is accepted, too.
@@ -1019,6 +1041,10 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
         prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
             come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
             of the column to its values is accepted, too.
@@ -1230,6 +1256,10 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
+            compared with each other.
+        across: Column, such as source: only rows with different values are compared. Rows without a value are not
+            compared with each other.
         prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
             come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
             of the column to its values is accepted, too.

@@ -54,6 +54,7 @@ __all__ = [
     "Setting",
     "SnapName",
     "StoreName",
+    "ValueOptions",
     "VerifyName",
     "check_setting",
     "definitions",
@@ -372,11 +373,32 @@ class LinkOptions(TypedDict, total=False):
     ]
 
 
-class PairsOptions(SearchOptions, MeasureOptions, LinkOptions, total=False):
+class ValueOptions(TypedDict, total=False):
+    """Column whose values decide which documents are compared."""
+
+    within: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Column, such as language or dump: only rows with the same value are compared. Rows without a value are"
+            " compared with each other.",
+        ),
+    ]
+    across: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Column, such as source: only rows with different values are compared. Rows without a value are not"
+            " compared with each other.",
+        ),
+    ]
+
+
+class PairsOptions(SearchOptions, MeasureOptions, LinkOptions, ValueOptions, total=False):
     """Settings of :func:`minwise.pairs` and :func:`minwise.write_pairs`."""
 
 
-class ClustersOptions(SearchOptions, LinkOptions, total=False):
+class ClustersOptions(SearchOptions, LinkOptions, ValueOptions, total=False):
     """Settings of :func:`minwise.clusters` and :func:`minwise.write_clusters`."""
 
     group: Annotated[GroupName, CLUSTER_GROUP]
@@ -404,7 +426,7 @@ class KeepRuleOptions(TypedDict, total=False):
     ]
 
 
-class DedupOptions(SearchOptions, MeasureOptions, KeepRuleOptions, total=False):
+class DedupOptions(SearchOptions, MeasureOptions, ValueOptions, KeepRuleOptions, total=False):
     """Settings of :func:`minwise.dedup`."""
 
     group: Annotated[GroupName, DEDUP_GROUP]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.checks import check_integer, check_seed, check_threads, check_type, show
 from minwise.errors import ConfigError
-from minwise.inputs.document_values import ValueColumn
+from minwise.inputs.document_values import ValueColumn, distinct_columns
 from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
@@ -198,6 +198,8 @@ class SearchSettings:
         elements: Makes sets from columns where there is no shingler; None for sets in memory.
         transpose: Whether the roles of sets and items are swapped.
         html: Whether texts are HTML pages.
+        within: Column of which only equal values are compared.
+        across: Column of which only different values are compared.
     """
 
     plan: Plan
@@ -217,6 +219,8 @@ class SearchSettings:
     elements: Elements | None = None
     transpose: bool = False
     html: bool = False
+    within: str | None = None
+    across: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("scheme", "verify", "group"):
@@ -228,12 +232,25 @@ class SearchSettings:
     @property
     def value_columns(self) -> tuple[ValueColumn, ...]:
         """Columns whose values decide the result."""
-        return self.keep_rule.value_columns
+        label = self.label_column
+        labels = () if label is None else (ValueColumn(label, is_label=True, of_references=True),)
+        return distinct_columns((*self.keep_rule.value_columns, *labels))
 
     @property
     def keep_rule(self) -> KeepRule:
         """Which document of a cluster is kept."""
         return KeepRule(keys=keep_keys(self.keep), prefer=self.prefer, protect=self.protect or ())
+
+    @property
+    def label_column(self) -> str | None:
+        """Column whose values decide which documents are compared, if any do."""
+        return self.across if self.within is None else self.within
+
+    @property
+    def value_settings(self) -> dict[str, str]:
+        """The setting that names this column, if there is one."""
+        named = {"within": self.within, "across": self.across}
+        return {name: column for name, column in named.items() if column is not None}
 
     @property
     def similarity_name(self) -> str:
@@ -289,8 +306,8 @@ class SearchSettings:
             found = {"exact": True} if self.exact else layout
         shared = {name: getattr(self, name) for name in names if not (self.exact and name == "scheme")}
         weights = self.weight_settings
-        rules = self.keep_rule.to_dict()
-        return {"threshold": self.plan.threshold, **found, **weights, **self.element_settings, **shared, **rules}
+        values = {**self.value_settings, **self.keep_rule.to_dict()}
+        return {"threshold": self.plan.threshold, **found, **weights, **self.element_settings, **shared, **values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,6 +360,7 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
     seed = check_seed("seed", options["seed"])
     elements = make_elements(options, seed)
     _check_weights(options, fractional=elements is not None and elements.factors is not None)
+    _check_values(options)
     if of_frame and options["shingle"] == "set" and options["bag"]:
         raise ConfigError("bag must be left out with sets of a DataFrame, got True")
     rule = KeepRule.of(options["keep"], options["prefer"], options["protect"])
@@ -363,6 +381,8 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
         exact=options["exact"] or contained,
         measure=options["measure"],
         discount=options["discount"],
+        within=options["within"],
+        across=options["across"],
     )
     if options["frequencies"] is None:
         return settings
@@ -389,6 +409,21 @@ def _check_weights(options: DedupOptions, *, fractional: bool) -> None:
             raise ConfigError(f"{name} must be {DEFINITIONS[name].default} with {context}, got {show(value)}")
     if options["save_frequencies"] is not None:
         check_new_table(options["save_frequencies"])
+
+
+def _check_values(options: DedupOptions) -> None:
+    """Raise if a column whose values decide what is compared is no name, or cannot be known."""
+    for name in ("within", "across"):
+        column = _value(options, name)
+        if column is None:
+            continue
+        if not (isinstance(column, str) and column):
+            raise ConfigError(f"{name} must be the name of a column, got {show(column)}")
+        _refuse(options, f"with {name}: a group of rows has no value of its own", "group_by", "transpose")
+    if options["within"] is not None:
+        _refuse(options, "with within, which compares only equal values", "across")
+    if options["across"] is not None and cast("dict[str, Any]", options).get("among") is not None:
+        raise ConfigError(f"across must be left out with among, got {show(options['across'])}; link the tables without")
 
 
 class PassageSettings(NamedTuple):

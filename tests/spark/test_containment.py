@@ -19,8 +19,9 @@ ONE = Arrangement(batch_rows=1, order=1)
 MANY = Arrangement(batch_rows=7, order=2)
 
 
+@pytest.mark.parametrize("values", [{}, {"within": "year"}, {"across": "year"}], ids=str)
 def test_removed_documents_are_those_of_the_local_engine(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    values: dict[str, Any], spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In many cells, with a reference corpus, some of whose documents are in the input, and with copies."""
     write_tables(tmp_path / "in" / "t", 3, chains=10)
@@ -37,6 +38,7 @@ def test_removed_documents_are_those_of_the_local_engine(
         "shingle": "char:7",
         "keep": "min:year",
         "against": "known",
+        **values,
     }
     files = tuple(f"t/{name}" for name in TABLES[:4])
     local = mw.dedup(Files(files), tmp_path / "local", **options)

@@ -135,6 +135,35 @@ CASES = {
         MANY,
         complete=200,
     ),
+    "within": Case(
+        _tables,
+        tuple(f"t/{name}" for name in TABLES),
+        {**TABLE_SEARCH, "against": "known", "shingle": "word:2", "within": "year", "max_bucket": 16},
+        MANY,
+        complete=200,
+    ),
+    "across": Case(
+        _tables,
+        tuple(f"t/{name}" for name in TABLES),
+        {**TABLE_SEARCH, "against": "known", "shingle": "word:2", "across": "year", "keep": "longest"},
+        MANY,
+        complete=200,
+    ),
+    "across estimates": Case(
+        _tables,
+        tuple(f"t/{name}" for name in TABLES),
+        {**TABLE_SEARCH, "shingle": "word:2", "across": "year", "verify": "signature", "group": "components"},
+        ODD,
+    ),
+    "across candidates": Case(
+        _tables, tuple(f"t/{name}" for name in TABLES), {**TABLE_SEARCH, "across": "year", "verify": "none"}, SOME
+    ),
+    "within discount": Case(
+        _tables,
+        tuple(f"t/{name}" for name in TABLES),
+        {**TABLE_SEARCH, "shingle": "word:2", "within": "year", "discount": "common"},
+        MANY,
+    ),
     "bytes": Case(_texts, ("texts",), {"shingle": "byte:6", "bag": True, "threshold": 0.7, "seed": 9}, SOME),
 }
 

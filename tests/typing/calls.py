@@ -31,6 +31,8 @@ table = mw.clusters(TEXTS, discount="common", frequencies=Path("old"), save_freq
 table = mw.pairs(TEXTS, among=["a register"], fields={"name": "char:3"}, field_similarities=True)
 table = mw.clusters(TEXTS, among="register.csv", group="star")
 table = mw.clusters(TEXTS, group="star")
+table = mw.clusters("pages.csv", within="dump")
+result = mw.dedup("pages.csv", across="source")
 table = result.removed
 plain: pa.Table = table.to_arrow()
 kept: list[str] = result.kept  # of any type: that of the input
@@ -71,6 +73,8 @@ mw.dedup(TEXTS, group="stars")  # wrong: not a choice
 mw.dedup(TEXTS, measure="cosine")  # wrong: not a choice
 mw.pairs(TEXTS, discount="rare")  # wrong: not a choice
 mw.audit(TEXTS, discount="common")  # wrong: not a setting of audit
+mw.audit(TEXTS, within="dump")  # wrong: not a setting of audit
+mw.pairs(TEXTS, across=True)  # wrong: a flag for a name
 mw.clusters(TEXTS, measure="containment")  # wrong: not a setting of clusters
 mw.dedup(TEXTS, verify=True)  # wrong: a flag for a choice
 mw.dedup(TEXTS, on_error="ignore")  # wrong: not a choice

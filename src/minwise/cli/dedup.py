@@ -21,6 +21,7 @@ from minwise.cli.options import (
     selection_options,
     set_options,
     settings_of,
+    value_options,
 )
 from minwise.cli.output import seconds_by_stage, show_cuts, show_dedup, watched_progress
 from minwise.inputs import Files
@@ -46,6 +47,7 @@ __all__ = ["dedup"]
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would do and cost.")
 @search_options
 @measure_option
+@value_options
 @discount_options
 @set_options
 @engine_options

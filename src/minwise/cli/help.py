@@ -21,7 +21,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         *("threshold", "min_tokens", "unit", "min_count", "snap", "from", "step", "search"),
         *("ngram", "min_share", "min_ngrams", "common_share", "common_count"),
         *("shingle", "fields", "weights", "radius", "top", "at_least", "mutual", "one_to_one", "where"),
-        *("measure", "discount", "recall", "exact"),
+        *("measure", "within", "across", "discount", "recall", "exact"),
         *("verify", "bag", "strip_punctuation", "strip_accents", "mask_digits", "lowercase", "nfkc"),
         "collapse_whitespace",
     ),

@@ -24,6 +24,7 @@ from minwise.options import (
     NormalisationOptions,
     PairsOptions,
     PassagesOptions,
+    ValueOptions,
     definitions,
 )
 from minwise.results.output import refuse_existing_file
@@ -60,6 +61,7 @@ __all__ = [
     "setting_option",
     "settings_of",
     "table_output",
+    "value_options",
     "verbosity_options",
     "with_option_names",
 ]
@@ -258,6 +260,8 @@ among_option = setting_option(
     type=click.Path(),
     help="Second table: find only pairs of a document of INPUTS and one of these files; repeatable.",
 )
+# Column whose values decide what is compared.
+value_options = add_options(*(setting_option(name, metavar="COL") for name in definitions(ValueOptions)))
 # Weights of elements.
 discount_options = add_options(
     setting_option("discount"),

@@ -17,6 +17,7 @@ from minwise.cli.options import (
     set_options,
     setting_option,
     settings_of,
+    value_options,
 )
 from minwise.cli.output import report_printer, watched_progress
 from minwise.inputs import Files
@@ -41,6 +42,7 @@ __all__ = ["clusters", "pairs"]
 )
 @search_options
 @measure_option
+@value_options
 @discount_options
 @set_options
 @engine_options
@@ -88,6 +90,7 @@ def pairs(
 @among_option
 @setting_option("group", of=ClustersOptions)
 @search_options
+@value_options
 @discount_options
 @set_options
 @engine_options

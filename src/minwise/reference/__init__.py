@@ -16,6 +16,7 @@ passages       tokens → repeated passages and their first occurrences
 units          text → lines, sentences, paragraphs → those that repeat
 cuts           text, tokens, covered tokens → pieces to cut out
 contamination  tokens → n-grams of evaluation items in documents
+values         sets and values → similar pairs of one value, or of different ones
 weighting      sets → frequencies → weights of elements → weighted slots and similarity
 vectors        vectors → slots on random lines → keys; exact distances
 matrix         sets as columns of a boolean matrix; MinHash and bins by explicit permutations
@@ -116,6 +117,7 @@ from minwise.reference.universal import (
     rows_from_columns,
     trace_one_pass,
 )
+from minwise.reference.values import pairs_by_value
 from minwise.reference.vectors import (
     cosine_distance,
     euclidean_distance,
@@ -201,6 +203,7 @@ __all__ = [
     "one_permutation_sketch",
     "pack_bits",
     "pair_count",
+    "pairs_by_value",
     "parse_shingle",
     "permutation_bytes",
     "permutation_signature",

@@ -14,7 +14,13 @@ from minwise.report.audit_section import audit_section
 from minwise.report.cluster_section import DocumentTexts, near_miss_section, removed_section
 from minwise.report.distribution import cluster_size_section, similarity_section, threshold_section
 from minwise.report.overview import headline, note_section, summary_sentence, warning_section
-from minwise.report.run_sections import common_phrase_section, settings_section, source_section, timing_section
+from minwise.report.run_sections import (
+    common_phrase_section,
+    settings_section,
+    source_section,
+    timing_section,
+    value_section,
+)
 
 __all__ = ["report_page"]
 
@@ -28,6 +34,7 @@ CONTENTS = {
     "just-below": "just below the threshold",
     "thresholds": "other thresholds",
     "sources": "sources",
+    "values": "values",
     "common": "common phrases",
     "settings": "settings",
     "audit": "audit",
@@ -65,6 +72,7 @@ def report_page(
         near_miss_section(report, shown),
         threshold_section(report),
         source_section(report),
+        value_section(report),
         common_phrase_section(report),
         settings_section(report, audit),
         audit_section(report, run, audit),

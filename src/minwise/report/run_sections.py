@@ -18,7 +18,7 @@ from minwise.report.overview import skipped_sentences
 from minwise.sketches.planning import Plan
 from minwise.sketches.s_curve import curve_chart
 
-__all__ = ["plain_settings_section", "settings_section", "source_section", "timing_section"]
+__all__ = ["plain_settings_section", "settings_section", "source_section", "timing_section", "value_section"]
 
 Values = Mapping[str, Any]
 
@@ -145,14 +145,42 @@ def source_section(report: Values) -> str:
 
 
 def _row(source: Values) -> list[str]:
-    share = source["removed"] / source["rows"] if source["rows"] else 0.0
-    removed = bar_cell(share, "bad" if share > 0.5 else "removed", format_percent(source["removed"], source["rows"]))
-    names = ("rows", "kept", "removed", "quarantined")
-    return [
-        f'<span class="path">{shorten_middle(source["source"] or "(no name)")}</span>',
-        removed,
-        *(count_element(source[name]) for name in names),
-    ]
+    name = f'<span class="path">{shorten_middle(source["source"] or "(no name)")}</span>'
+    return [name, *_shares(source["rows"], source)]
+
+
+def _shares(read: int, counts: Values) -> list[str]:
+    """Return the share of the rows that is removed, and all counts."""
+    share = counts["removed"] / read if read else 0.0
+    removed = bar_cell(share, "bad" if share > 0.5 else "removed", format_percent(counts["removed"], read))
+    return [removed, *map(count_element, (read, counts["kept"], counts["removed"], counts["quarantined"]))]
+
+
+# Values on the page; report.json has up to 1,000.
+SHOWN_VALUES = 50
+# What is compared, by the setting that names a column.
+COMPARED = {
+    "within": "Only documents with the same value of {} were compared.",
+    "across": "Only documents with different values of {} were compared.",
+}
+
+
+def value_section(report: Values) -> str:
+    """Return a table of the values that decided what was compared; empty if none did."""
+    found = report.get("values")
+    if not found:
+        return ""
+    heads = [found["column"], "share removed", "read", "kept", "removed", "quarantined"]
+    rows = [[_value_name(row["value"]), *_shares(row["read"], row)] for row in found["values"][:SHOWN_VALUES]]
+    note = COMPARED[found["setting"]].format(f"<code>{escape(found['column'])}</code>")
+    left_out = len(found["values"]) - SHOWN_VALUES + found.get("rest", {"values": 0})["values"]
+    if left_out > 0:
+        note += f" These {SHOWN_VALUES} have the most rows; there are {plural(left_out, 'more value')}."
+    return section("values", "Values", table("Values", heads, rows) + f'<p class="quiet">{note}</p>')
+
+
+def _value_name(value: str | None) -> str:
+    return '<span class="quiet">(no value)</span>' if value is None else shorten_middle(value or "(empty)")
 
 
 # Minimum length of the bar of a stage, as a share of the whole, so that it is visible.

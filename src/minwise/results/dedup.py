@@ -40,6 +40,7 @@ from minwise.search.engine import Engine, FinishedSearch, SearchResult
 from minwise.settings import WEIGHTED
 
 __all__ = [
+    "VALUE",
     "DedupResult",
     "cluster_schema",
     "cluster_tables",
@@ -51,6 +52,8 @@ __all__ = [
 
 # Name of the similarity without weights beside a weighted one.
 PLAIN = "similarity"
+# Name of the column of clusters for the values that decide what is compared.
+VALUE = "value"
 
 
 class DedupResult:
@@ -361,7 +364,16 @@ def cluster_tables(search: SearchResult, removals: Removals) -> Iterator[pa.Tabl
     for numbers in table_slices(readable_documents(search)):
         kept = removals.kept_of(numbers)
         size = from_numpy(removals.sizes_of(kept))
-        yield pa.table({**identity_columns(search, numbers), "cluster": search.documents.ids(kept), "size": size})
+        columns = {**identity_columns(search, numbers), "cluster": search.documents.ids(kept), "size": size}
+        yield pa.table(columns | _value_column(search, numbers))
+
+
+def _value_column(search: SearchResult, documents: NDArray[np.int64]) -> dict[str, pa.Array]:
+    """Return the column of the values that decide what is compared; nothing if none do."""
+    if search.labels is None:
+        return {}
+    codes, labels = search.labels
+    return {VALUE: labels.take(from_numpy(codes[documents]))}
 
 
 def readable_documents(search: FinishedSearch) -> NDArray[np.int64]:
@@ -392,4 +404,5 @@ def removed_schema(search: SearchResult) -> pa.Schema:
 
 def cluster_schema(search: SearchResult) -> pa.Schema:
     """Return the columns of the table of clusters."""
-    return pa.schema({**identity_schema(search), "cluster": search.documents.id_type, "size": pa.int64()})
+    value = {} if search.labels is None else {VALUE: pa.large_string()}
+    return pa.schema({**identity_schema(search), "cluster": search.documents.id_type, "size": pa.int64(), **value})

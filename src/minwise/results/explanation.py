@@ -51,6 +51,8 @@ PROPOSED_IDS = 3
 SEARCHED_SHARE = 0.5
 # Columns of the names in a summary, and of an id in a notebook.
 LABEL_WIDTH, NAME_WIDTH = 13, 60
+# With which documents one was compared, by the setting that decided it.
+COMPARED = {"within": "only with documents of {}", "across": "not with documents of {}"}
 UNREADABLE = "No texts are shown: they could not be read again."
 
 Status = Literal["removed", "kept", "quarantined", "reference"]
@@ -91,6 +93,7 @@ class Explanation:
             is none, or if their texts cannot be read.
         rule: Which rule by labels speaks for the kept document of its cluster; empty if none does.
         reason: Why it could not be read; empty otherwise.
+        compared: With which documents it was compared, and the value that decided it; empty if with all.
         notes: What is missing in this explanation, and why.
         settings: The settings of the run.
     """
@@ -106,6 +109,7 @@ class Explanation:
     comparison: Comparison | None = None
     rule: str = ""
     reason: str = ""
+    compared: str = ""
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -121,6 +125,7 @@ class Explanation:
         return {
             **{name: _plain(getattr(self, name)) for name in names},
             **({"rule": self.rule} if self.rule else {}),
+            **({"compared": self.compared} if self.compared else {}),
             "notes": [*self.notes],
             "comparison": comparison,
         }
@@ -138,6 +143,8 @@ class Explanation:
             yield self._measure_name, self._similarity(self.witness)
         if self.rule:
             yield "rule", self.rule if self.witness is None else f"{self.witness.id} is {self.rule}"
+        if self.compared:
+            yield "compared", self.compared
         if self.status != "quarantined":
             yield from self._cluster()
         if self.status == "kept":
@@ -352,6 +359,7 @@ class _Explainer:
             searched=self._search and status == "kept" and settings.get("discount") != "common",
             comparison=comparison,
             rule="" if status == "reference" else self._rule(settings, self._document if witness is None else witness),
+            compared=self._compared(settings),
             notes=tuple(self._notes),
             settings=settings,
         )
@@ -361,9 +369,20 @@ class _Explainer:
         columns = rule_columns(settings)
         return rule_reason(settings, self._evidence.labels(kept, columns)) if columns else ""
 
+    def _compared(self, settings: Mapping[str, Any]) -> str:
+        """Return with which documents this one was compared, if values decided it."""
+        for rule, column in ((rule, settings[rule]) for rule in COMPARED if settings.get(rule)):
+            for batch in _matching(self._evidence.batches("clusters"), "", self._document):
+                value = batch.column("value")[0].as_py() if "value" in batch.schema.names else None
+                return COMPARED[rule].format(f"{column}={value}" if value is not None else f"no {column}")
+        return ""
+
     def _near_misses(self, settings: Mapping[str, Any]) -> list[ComparedDocument]:
         """Return the known near misses, or with ``search`` the most similar kept documents."""
         weighted = settings.get("discount") == "common"
+        restricted = next((name for name in COMPARED if settings.get(name)), None)
+        if self._search and restricted is not None:
+            raise ConfigError(f"search must be left out for a run with {restricted}, got True: see its near misses")
         if self._search and weighted:
             self._notes.append("weighted similarities are known of near misses only; search=True finds no others")
         if self._search and not weighted and settings["shingle"] != "set":

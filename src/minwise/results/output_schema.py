@@ -102,6 +102,8 @@ class StoredSettings(Struct):
     transpose: bool | UnsetType = UNSET
     prefer: dict[str, list[str]] | UnsetType = UNSET
     protect: dict[str, list[str]] | UnsetType = UNSET
+    within: str | UnsetType = UNSET
+    across: str | UnsetType = UNSET
 
 
 class StoredPlan(Struct):
@@ -205,6 +207,36 @@ class StoredSource(Struct):
             raise ValueError("Object missing required field `kept` or `removed`")
 
 
+class ValueRows(Struct):
+    """Numbers of rows of one or several values."""
+
+    read: Count
+    kept: Count
+    removed: Count
+    quarantined: Count
+
+
+class ValueCount(ValueRows):
+    """Numbers of rows of a value; null if rows have none."""
+
+    value: str | None
+
+
+class OtherValues(ValueRows):
+    """Numbers of rows of the values that are not listed."""
+
+    values: Count
+
+
+class StoredValues(Struct):
+    """Counts by the values of the column that decides what is compared."""
+
+    column: str
+    setting: Literal["within", "across"]
+    values: list[ValueCount]
+    rest: OtherValues | UnsetType = UNSET
+
+
 class StoredFault(Struct):
     """Row that cannot be used; the rest of a file if there is no row."""
 
@@ -248,6 +280,7 @@ class StoredReport(Struct):
     notes: list[str] | UnsetType = UNSET
     inputs: StoredInputs | UnsetType = UNSET
     common_phrases: list[StoredPhrase] | UnsetType = UNSET
+    values: StoredValues | UnsetType = UNSET
 
 
 class StoredRowCounts(Struct):

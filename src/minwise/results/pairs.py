@@ -22,7 +22,14 @@ from minwise.inputs.table_writer import TABLE_ROWS
 from minwise.results.field_similarities import FieldSimilarities, field_columns
 from minwise.results.notes import report_notes
 from minwise.search.bands import FAULTY, BucketCounts, pack_pairs
-from minwise.search.clustering import CopyExpansion, CopyGroups, PairBlock, cluster_by_components, cluster_by_star
+from minwise.search.clustering import (
+    CopyExpansion,
+    CopyGroups,
+    PairBlock,
+    cluster_by_components,
+    cluster_by_star,
+    in_pairs,
+)
 from minwise.search.engine import FinishedSearch, SearchResult
 from minwise.search.needed_pairs import PairCounts
 from minwise.search.pair_runs import merged_runs, write_run
@@ -115,11 +122,15 @@ def _spill_expanded(search: SearchResult) -> None:
     search.work.delete("expanded-")  # of an interrupted run
     expansion = CopyExpansion(search.copies, len(search.documents), search.settings.max_bucket)
     across = (expanded for block in search.blocks() for expanded in expansion.across(block, EXPANDED_PAIRS))
-    linked = search.documents.corpus.linked
     within = expansion.within(EXPANDED_PAIRS, search.settings.identical_similarity)
-    for number, block in enumerate(across if linked else chain(across, within)):
+    for number, block in enumerate(across if _parts_copies(search) else chain(across, within)):
         write_run(search.work, f"expanded-{number:06}", _packed_documents(search, block), block.similarity)
     search.work.write_json("expanded", {})
+
+
+def _parts_copies(search: SearchResult) -> bool:
+    """Return whether identical documents of one group are no pairs: of one table, or of one value with ``across``."""
+    return search.documents.corpus.linked or search.settings.across is not None
 
 
 def _is_directed(search: SearchResult) -> bool:
@@ -143,7 +154,7 @@ def pair_report(search: SearchResult) -> dict[str, Any]:
     expansion = CopyExpansion(search.copies, len(search.documents), search.settings.max_bucket)
     capped = search.order.document_at[expansion.capped_leaders()]
     across = sum(expansion.left_out_across(block) for block in search.blocks()) if len(capped) else 0
-    within = 0 if search.documents.corpus.linked else expansion.left_out_within()
+    within = 0 if _parts_copies(search) else expansion.left_out_within()
     sizes = expansion.sizes[expansion.expanded_sizes != expansion.sizes]
     groups = zip(search.documents.ids(capped[:SHOWN_GROUPS]).to_pylist(), sizes[:SHOWN_GROUPS].tolist(), strict=True)
     return {
@@ -231,11 +242,14 @@ class Clustering:
     def __init__(self, search: SearchResult) -> None:
         documents = search.documents
         self._linked, self._protected = documents.corpus.linked, documents.protected
-        copies = _paired_copies(search) if self._linked else search.copies
+        following = search.settings.across is not None
+        copies = search.copies
+        if self._linked or (following and search.settings.group == "components"):
+            copies = _paired_copies(search)
         if search.settings.group == "components":
             firsts = cluster_by_components(search.blocks, copies, len(documents))
         else:
-            clustering = cluster_by_star(search.blocks, copies, len(documents))
+            clustering = cluster_by_star(search.blocks, copies, len(documents), following=following)
             firsts = np.where(clustering.removed, clustering.witness, np.arange(len(documents)))
         self._documents = documents
         self._firsts = firsts.astype(np.int64)
@@ -299,13 +313,11 @@ class Clustering:
 
 
 def _paired_copies(search: SearchResult) -> CopyGroups:
-    """Return the groups of identical documents that a pair connects with a document of the other table.
+    """Return the groups of identical documents that a pair connects with another document.
 
-    With stars, only documents of the first table join another one.
+    With stars, only documents of the first of two linked tables join another one.
     """
-    paired = np.zeros(len(search.documents), dtype=bool)
-    for block in search.blocks():
-        paired[block.low] = paired[block.high] = True
+    paired = in_pairs(search.blocks, len(search.documents))
     if search.settings.group == "star":
         paired[: search.documents.protected] = False
     return search.copies.led_by(paired)

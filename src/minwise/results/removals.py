@@ -21,6 +21,7 @@ from minwise.search.clustering import (
     PairBlock,
     cluster_by_components,
     cluster_by_star,
+    in_pairs,
     removed_by_star,
 )
 from minwise.search.engine import SearchResult
@@ -170,7 +171,10 @@ class DedupDecision:
         if search.settings.group == "star":
             documents, protected = len(search.documents), search.order.protected
             directed = search.settings.measure == "containment"
-            clustering = cluster_by_star(self.blocks, search.copies, documents, protected, directed=directed)
+            following = search.settings.across is not None
+            clustering = cluster_by_star(
+                self.blocks, search.copies, documents, protected, directed=directed, following=following
+            )
         else:
             clustering = self._cluster_by_components()
         ranks = np.flatnonzero(clustering.removed)
@@ -190,7 +194,10 @@ class DedupDecision:
 
     def _components(self) -> tuple[Ranks, NDArray[np.bool_]]:
         """Return the first rank of each rank's component, and a flag for each removed rank."""
-        first = cluster_by_components(self.blocks, self.search.copies, len(self.search.documents))
+        copies, documents = self.search.copies, len(self.search.documents)
+        if self.search.settings.across is not None:
+            copies = copies.led_by(in_pairs(self.blocks, documents))
+        first = cluster_by_components(self.blocks, copies, documents)
         removed = first != np.arange(len(first), dtype=np.uint32)
         removed[: self.search.order.protected] = False
         return first, removed
@@ -200,7 +207,9 @@ class DedupDecision:
         search = self.search
         if search.settings.group == "star":
             documents, protected = len(search.documents), search.order.protected
-            return int(np.count_nonzero(removed_by_star(self.blocks, search.copies, documents, protected)))
+            following = search.settings.across is not None
+            removed = removed_by_star(self.blocks, search.copies, documents, protected, following=following)
+            return int(np.count_nonzero(removed))
         return int(np.count_nonzero(self._components()[1]))
 
     def _similarities(self, search: SearchResult, kept: Ranks, removed: Ranks) -> NDArray[np.float64]:

@@ -28,6 +28,7 @@ from minwise.results.notes import report_notes
 from minwise.results.pairs import cap_report, identities
 from minwise.results.removals import DedupDecision, count_by_threshold
 from minwise.results.rule_report import rule_counts, rule_notes, rule_warnings
+from minwise.results.value_counts import value_counts
 from minwise.search.bands import FAULTY
 from minwise.search.common_phrases import COMMON
 from minwise.search.documents import Corpus, Documents
@@ -245,6 +246,7 @@ class DedupReport:
             "warnings": [*self._warnings(), *rule_warnings(self._rules)],
             **notes,
             **self._rules,
+            **value_counts(self.decision),
             **self._common_phrases(),
         }
 
@@ -265,8 +267,9 @@ class DedupReport:
         """
         search, removals = self.decision.search, self.decision.removals
         kept = int(np.count_nonzero(self.decision.keep))
-        identical = search.copies.followers()[0] >= search.order.protected
-        return removal_counts(search.documents.counts, kept, len(removals), int(np.count_nonzero(identical)))
+        followers = search.order.document_at[search.copies.followers()[0]]
+        identical = int(np.count_nonzero(removals.include(followers)))
+        return removal_counts(search.documents.counts, kept, len(removals), identical)
 
     def _text_bytes(self) -> dict[str, int] | None:
         """Return bytes of the texts that were read, kept, removed and quarantined; None for sets."""

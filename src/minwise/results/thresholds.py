@@ -178,6 +178,8 @@ class _Examples:
 
     def _add_copies(self) -> None:
         """Use identical documents as the example of 1 if no pair of different documents has this similarity."""
+        if self._search.settings.across is not None:  # these are no pairs
+            return
         followers, leaders = self._search.copies.followers()
         last = len(self._thresholds) - 1
         if len(followers) and last not in self._best:

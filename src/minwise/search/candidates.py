@@ -22,6 +22,7 @@ from minwise._internal.prefetch import prefetch
 from minwise.search.bands import FILLED, NO_DOCUMENT, BucketCounts, band_buckets
 from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock
 from minwise.search.documents import Documents, SearchJob
+from minwise.search.value_groups import PairRule, grouped_contents, key_pieces_of_groups
 from minwise.search.workdir import WorkDirectory
 
 __all__ = [
@@ -99,6 +100,25 @@ class CandidateSearch(ABC):
         """The rank of each document that can be in a bucket, ``NO_DOCUMENT`` for the others."""
         return np.where(self.documents.states == FILLED, self.order.rank_of, np.uint32(NO_DOCUMENT)).astype(np.uint32)
 
+    @cached_property
+    def groups(self) -> NDArray[np.uint32] | None:
+        """The group of each document, if values decide which documents are compared."""
+        column = self.settings.label_column
+        return None if column is None else self.documents.value_codes(column)[0]
+
+    @property
+    def pair_rule(self) -> PairRule | None:
+        """Which pairs of ranks are compared; None if all are."""
+        if self.groups is None:
+            return None
+        return PairRule(self.groups[self.order.document_at], self.settings.within is not None)
+
+    @property
+    def separated(self) -> NDArray[np.uint32] | None:
+        """The group of each rank, if two of one group are no candidates although they share a bucket."""
+        rule = self.pair_rule
+        return None if rule is None or rule.equal else rule.groups
+
     def _key_ranges(self) -> int:
         """Return into how many ranges keys are split so that one range fits a quarter of the memory limit."""
         return max(1, -(-len(self.documents) * SORTED_BYTES // (self.limits.memory // 4)))
@@ -117,7 +137,8 @@ class CandidateSearch(ABC):
     def _copy_groups(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
         parts = self._key_ranges()
         by_range = [self._identical(part, parts) for part in range(parts)]
-        if self.documents.corpus.linked:
+        # With ``across`` no document that is never removed removes its copies, but others may.
+        if self.documents.corpus.linked or self.settings.across is not None:
             by_range = [groups.divided(self.order.protected) for groups in by_range]
         return _sort_by_leader(by_range)
 
@@ -125,7 +146,9 @@ class CandidateSearch(ABC):
         """Return the groups of identical documents whose content hash is in a range."""
         groups, first = _kernel.Copies(), 0
         for contents in self.documents.column_parts("contents"):
-            groups.push(contents, self.members[first : first + len(contents)], part, parts)
+            own = slice(first, first + len(contents))
+            hashes = contents if self.groups is None else grouped_contents(contents, self.groups[own])
+            groups.push(hashes, self.members[own], part, parts)
             first += len(contents)
         return CopyGroups(*groups.groups(self.limits.threads))
 
@@ -161,7 +184,15 @@ class CandidateSearch(ABC):
 
     def band_keys(self, band: int) -> tuple[Iterable[NDArray[np.uint64]], NDArray[np.uint32]]:
         """Return the keys of a band in pieces, and the rank of the document of each key."""
-        return self.documents.column_parts(f"band{band}"), self.members
+        return self.keys_of_groups(self.documents.column_parts(f"band{band}")), self.members
+
+    def keys_of_groups(
+        self, pieces: Iterable[NDArray[np.uint64]], documents: NDArray[np.uint32] | slice = slice(None)
+    ) -> Iterable[NDArray[np.uint64]]:
+        """Return the keys of a band, which differ for different groups if only documents of one are compared."""
+        if self.groups is None or self.settings.within is None:
+            return pieces
+        return key_pieces_of_groups(pieces, self.groups[documents])
 
     def _delete_other_ranges(self, parts: int) -> None:
         """Delete the proposals of an earlier run with another memory limit, which split the keys differently."""
@@ -172,7 +203,7 @@ class CandidateSearch(ABC):
 
     def proposals(self, after: int | None = None) -> "_kernel.Proposals":
         """Return the proposed candidate pairs; with ``after``, those whose smaller rank is above it."""
-        proposals, budget = _kernel.Proposals(after), self.limits.memory // 8
+        proposals, budget = _kernel.Proposals(after, self.separated), self.limits.memory // 8
         for name in self.work.names("proposed-"):
             file = self.work.open(name)
             budget -= MEMBER_BYTES * file.length("members")

@@ -31,6 +31,7 @@ __all__ = [
     "cluster_by_components",
     "cluster_by_star",
     "earlier_members",
+    "in_pairs",
     "removed_by_star",
 ]
 
@@ -138,7 +139,13 @@ Blocks = Callable[[], Iterable[PairBlock]]
 
 
 def cluster_by_star(
-    blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0, *, directed: bool = False
+    blocks: Blocks,
+    copies: CopyGroups,
+    documents: int,
+    protected: int = 0,
+    *,
+    directed: bool = False,
+    following: bool = False,
 ) -> ClusteringResult:
     """Return clusters in which every removed document is similar to the kept one itself.
 
@@ -151,31 +158,34 @@ def cluster_by_star(
         documents: Number of documents.
         protected: The first ``protected`` ranks are never removed; no two of them may be a pair.
         directed: Whether only a partner of smaller rank can be a witness: pairs say that the second lies in the first.
+        following: Whether copies are no pairs, so that a copy is removed only together with its leader.
     """
-    removed = removed_by_star(blocks, copies, documents, protected)
+    removed = removed_by_star(blocks, copies, documents, protected, following=following)
     witness, best = np.full(documents, NO_DOCUMENT, dtype=np.uint32), np.full(documents, np.nan)
     for found in blocks():
         block = found.where(~removed[found.low]) if directed else found
         _kernel.choose_witnesses(block.low, block.high, block.similarity, removed, witness, best)
-    _set_witness_of_copies(ClusteringResult(removed, witness, best), copies, protected)
+    _set_witness_of_copies(ClusteringResult(removed, witness, best), copies)
     return ClusteringResult(removed, witness, best)
 
 
-def removed_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0) -> NDArray[np.bool_]:
+def removed_by_star(
+    blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0, *, following: bool = False
+) -> NDArray[np.bool_]:
     """Return a flag for each removed document of :func:`cluster_by_star`, in one pass over the pairs."""
     removed = np.zeros(documents, dtype=bool)
     for block in blocks():
         _kernel.remove_neighbours(block.low, block.high, removed)
-    followers, _ = copies.followers()
-    removed[followers[followers >= protected]] = True
+    followers, leaders = copies.followers()
+    removed[followers] = removed[leaders] if following else followers >= protected
     return removed
 
 
-def _set_witness_of_copies(clustering: ClusteringResult, copies: CopyGroups, protected: int) -> None:
-    """Set the witness of copies: their leader if it is kept, otherwise the leader's witness."""
+def _set_witness_of_copies(clustering: ClusteringResult, copies: CopyGroups) -> None:
+    """Set the witness of removed copies: their leader if it is kept, otherwise the leader's witness."""
     followers, leaders = copies.followers()
-    free = followers >= protected
-    followers, leaders = followers[free], leaders[free]
+    removed = clustering.removed[followers]
+    followers, leaders = followers[removed], leaders[removed]
     leader_removed = clustering.removed[leaders]
     clustering.witness[followers] = np.where(leader_removed, clustering.witness[leaders], leaders)
     clustering.similarity[followers] = np.where(leader_removed, clustering.similarity[leaders], 1.0)
@@ -190,6 +200,14 @@ def cluster_by_components(blocks: Blocks, copies: CopyGroups, documents: int) ->
     _kernel.join_pairs(leaders, followers, parents)
     _kernel.flatten_components(parents)
     return parents
+
+
+def in_pairs(blocks: Blocks, documents: int) -> NDArray[np.bool_]:
+    """Return a flag for each document that is in a pair."""
+    paired = np.zeros(documents, dtype=bool)
+    for block in blocks():
+        paired[block.low] = paired[block.high] = True
+    return paired
 
 
 # Returns the indices that sort documents; equal ones stay in their order.

@@ -161,6 +161,12 @@ class SearchResult:
             candidates=self.candidates, similar=self.verified, compared=self.compared, classes=self.classes
         )
 
+    @cached_property
+    def labels(self) -> tuple[NDArray[np.uint32], pa.Array] | None:
+        """The value of each document that decides with which others it is compared, as a code, and the values."""
+        column = self.settings.label_column
+        return None if column is None else self.documents.value_codes(column)
+
     def without_discount(self) -> "SearchResult":
         """Return the search with similarities in which all elements count alike."""
         return replace(self, settings=replace(self.settings, discount="none", frequencies=None))
@@ -273,7 +279,7 @@ class LocalEngine:
             count_frequencies(job)
         if job.settings.exact:
             verifier.spill_sets()
-            propose_similar(job, verifier.order, verifier.floor)
+            propose_similar(job, verifier.order, verifier.floor, verifier.pair_rule)
         else:
             if weighted:
                 band_weighted(job)

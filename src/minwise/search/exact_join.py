@@ -25,6 +25,7 @@ from minwise.search.candidates import VERIFIED, ComparedChunk, complete_counts, 
 from minwise.search.clustering import KeepOrder, PairBlock
 from minwise.search.documents import SearchJob
 from minwise.search.pair_runs import merged_runs, write_run
+from minwise.search.value_groups import PairRule
 from minwise.search.verification import CandidateVerifier, SpilledSets
 from minwise.search.weighting import search_weights
 from minwise.search.workdir import WorkDirectory
@@ -59,11 +60,11 @@ def max_index_elements(budget: int, threshold: float) -> int:
     return min(int(budget / (8 + 32 * (1 - threshold))), 2**32 - 1)
 
 
-def propose_similar(job: SearchJob, order: KeepOrder, threshold: float) -> None:
+def propose_similar(job: SearchJob, order: KeepOrder, threshold: float, rule: PairRule | None = None) -> None:
     """Write every pair of similar sets to the work directory, in the files in which bands write candidates."""
     weights = search_weights(job.work, job.settings, job.limits)
     join = _CrossJoin if job.corpus.linked else _Join
-    _propose(job, join(job.work, order, threshold, job.limits, weights))
+    _propose(job, join(job.work, order, threshold, job.limits, weights, rule))
 
 
 def find_contained(job: SearchJob, search: CandidateVerifier) -> None:
@@ -74,7 +75,7 @@ def find_contained(job: SearchJob, search: CandidateVerifier) -> None:
     if job.work.has(VERIFIED):
         return
     join = _CrossContainmentJoin if job.corpus.linked else ContainmentJoin
-    _propose(job, join(job.work, search.order, search.floor, job.limits, search.spilled))
+    _propose(job, join(job.work, search.order, search.floor, job.limits, search.spilled, search.pair_rule))
     write_contained(search)
 
 
@@ -115,8 +116,10 @@ class _Join:
         threshold: float,
         limits: RunLimits,
         weights: "_kernel.Weights | None" = None,
+        rule: PairRule | None = None,
     ) -> None:
         self.work, self.protected, self.threshold, self.limits = work, order.protected, threshold, limits
+        self.rule = rule
         self.weights = weights
         self.files = [work.open(name) for name in work.names("sets-")]
         self.sizes = [file.length("offsets") - 1 for file in self.files]
@@ -221,10 +224,16 @@ class _Join:
             offsets, numbers = offsets[done:], numbers[done:]
 
     def _packed(self, queries: NDArray[np.uint32], members: NDArray[np.uint32]) -> NDArray[np.uint64]:
-        """Return packed pairs of ranks, without those of two documents that are never removed."""
+        """Return packed pairs of ranks that are compared."""
         left, right = self.rank_of[queries], self.rank_of[members]
-        high = np.maximum(left, right)
-        pairs: NDArray[np.uint64] = pack_pairs(np.minimum(left, right), high)[high >= self.protected]
+        return self._compared(np.minimum(left, right), np.maximum(left, right))
+
+    def _compared(self, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.uint64]:
+        """Return packed pairs without those of two documents that are never removed, or that the rule leaves out."""
+        chosen = high >= self.protected
+        if self.rule is not None:
+            chosen &= self.rule.allows(low, high)
+        pairs: NDArray[np.uint64] = pack_pairs(low, high)[chosen]
         return pairs
 
     def _write(self, name: str, collected: list[Any]) -> None:
@@ -263,8 +272,9 @@ class ContainmentJoin(_Join):
         threshold: float,
         limits: RunLimits,
         spilled: SpilledSets,
+        rule: PairRule | None = None,
     ) -> None:
-        super().__init__(work, order, threshold, limits)
+        super().__init__(work, order, threshold, limits, rule=rule)
         self.spilled = spilled
         self.lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(_offsets(file)) for file in self.files)])
 
@@ -305,8 +315,7 @@ class ContainmentJoin(_Join):
         low, high = self.rank_of[larger], self.rank_of[smaller]
         turned = (self.lengths[larger] == self.lengths[smaller]) & (low > high)
         low[turned], high[turned] = high[turned], low[turned]
-        pairs: NDArray[np.uint64] = pack_pairs(low, high)[high >= self.protected]
-        return pairs
+        return self._compared(low, high)
 
     def _write(self, name: str, collected: list[PairBlock]) -> None:
         block = PairBlock.concat(collected)

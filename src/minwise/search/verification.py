@@ -221,7 +221,8 @@ class CandidateVerifier(CandidateSearch):
         """Return the keys of a band in pieces, and the rank of the document of each key."""
         if not self.settings.weighted:
             return super().band_keys(band)
-        return key_pieces(self.work, band), self.order.rank_of[self.work.open("sets").read("documents")]
+        documents = self.work.open("sets").read("documents")
+        return self.keys_of_groups(key_pieces(self.work, band), documents), self.order.rank_of[documents]
 
     def _estimated(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.float64]:
         documents, indices = np.unique(np.concatenate([left, right]), return_inverse=True)

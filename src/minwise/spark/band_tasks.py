@@ -23,6 +23,7 @@ from minwise._internal.arrays import from_numpy, to_numpy
 from minwise._internal.sorted_arrays import distinct
 from minwise.search.bands import NO_DOCUMENT, BucketCounts
 from minwise.search.clustering import FIRST_MEMBERS
+from minwise.search.value_groups import GROUPS, grouped_keys
 from minwise.settings import SearchSettings
 from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, bounded, exchange, received, rows_of_blocks
 from minwise.spark.read_tasks import task_frame, task_numbers
@@ -289,6 +290,8 @@ def write_buckets(
 ) -> "DataFrame":
     """Return the tasks that read files of keys and ranks and write files of buckets.
 
+    With ``within``, the files of ranks have the groups of the documents, too.
+
     Args:
         session: Session that runs them.
         location: Directory of the stages.
@@ -308,6 +311,7 @@ def write_buckets(
                 keys = work.open(name).read("keys")
             with folder.reading("ranks", name) as work:
                 ranks = work.open(name).read("ranks")
+                keys = keys if settings.within is None else grouped_keys(keys, work.open(name).read(GROUPS))
             yield from rows_of_blocks(entry_blocks(keys, ranks, parts), folder.exchange("buckets", number))
 
     def receive(batches: Batches) -> Batches:

@@ -27,12 +27,14 @@ from minwise.search.clustering import KeepOrder, PairBlock
 from minwise.search.exact_join import CONTAINED, ContainmentJoin
 from minwise.search.needed_pairs import verify_stage
 from minwise.search.pair_runs import merged_runs
+from minwise.search.value_groups import GROUPS, PairRule
 from minwise.search.verification import SPILL_ELEMENTS, CandidateVerifier, TextCache, write_verified
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings
 from minwise.spark.band_tasks import BucketGroups
 from minwise.spark.blocks import BLOCK_BYTES, Batches, received
 from minwise.spark.cells import NO_GRID, Grid
+from minwise.spark.stage_store import StageFolder
 from minwise.spark.weighting import TaskWeights, task_weights
 
 __all__ = [
@@ -63,6 +65,7 @@ class CellTask(NamedTuple):
         grid: With containment, the intervals of the ranks of all documents; a cell has two of them.
         protected: With containment, the first ranks, whose documents lie in no other one.
         weights: With weights, where tasks read them.
+        groups: Where tasks read the group of each rank, if values decide which pairs of a cell are compared.
     """
 
     settings: SearchSettings
@@ -74,6 +77,7 @@ class CellTask(NamedTuple):
     grid: Grid = NO_GRID
     protected: int = 0
     weights: TaskWeights | None = None
+    groups: str | None = None
 
 
 def bucket_batch(groups: BucketGroups) -> pa.RecordBatch:
@@ -151,6 +155,15 @@ class CellSearch(CandidateVerifier):
         """The weights of elements; None if all weigh the same."""
         return None if self._task.weights is None else task_weights(*self._task.weights)
 
+    @property
+    def pair_rule(self) -> PairRule | None:
+        """Which pairs of documents of the cell are compared; None if all are."""
+        if self._task.groups is None:
+            return None
+        with StageFolder(self._task.groups).reading(GROUPS, GROUPS) as work:
+            groups = work.open(GROUPS).map(GROUPS)[self.ranks]
+        return PairRule(groups, self.settings.within is not None)
+
     def _receive(self, batches: Batches) -> tuple[NDArray[Any], list[BucketGroups]]:
         """Write the sets to files; return the ranks of their documents, and the buckets."""
         ranks, groups, spill = list[NDArray[Any]](), list[BucketGroups](), _SetSpill(self.work)
@@ -218,7 +231,8 @@ class ContainmentCell(CellSearch):
 
     def run(self) -> list[str]:
         """Write the pairs of the two intervals by rank, and first the sizes of all sets; return the names of files."""
-        join = ContainmentJoin(self.work, self.order, self.floor, self.limits, self.spilled)
+        rule = self.pair_rule
+        join = ContainmentJoin(self.work, self.order, self.floor, self.limits, self.spilled, rule)
         for _ in join.run():
             pass
         of_sets, sizes = self.work.open("sets").read("documents"), join.lengths.astype(np.uint64)

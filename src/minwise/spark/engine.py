@@ -26,6 +26,7 @@ from minwise.search.exact_join import CONTAINED, write_contained
 from minwise.search.needed_pairs import Needed, finished_stage, planned_stage
 from minwise.search.pair_runs import write_run
 from minwise.search.passages import Passages
+from minwise.search.value_groups import GROUPS
 from minwise.search.verification import CandidateVerifier
 from minwise.search.weighting import without_bands
 from minwise.search.workdir import WorkDirectory
@@ -181,7 +182,8 @@ class _PairStages:
         proposals = sum(file.facts["pairs"] for file in buckets)
         stage, classes = planned_stage(needed, proposals, self.settings.verify, sampled=sampled)
         limits = self.search.floor, self.settings.plan.threshold
-        task = CellTask(self.settings, *limits, stage, classes, weights=self.task_weights)
+        groups = self._shared_groups() if self.settings.across is not None else None
+        task = CellTask(self.settings, *limits, stage, classes, weights=self.task_weights, groups=groups)
         with progress.stage("verify", proposals, "candidates") as verifying:
             compared = self.compare("buckets", [file.name for file in buckets], task)
             verifying.advance_to(proposals)
@@ -199,7 +201,8 @@ class _PairStages:
         plan = plan_grid(members, self._set_bytes())
         limits = self.search.floor, self.settings.plan.threshold
         protected = self.order.protected
-        task = CellTask(self.settings, *limits, "containment", grid=plan.grids[0], protected=protected)
+        groups = self._shared_groups()
+        task = CellTask(self.settings, *limits, "containment", grid=plan.grids[0], protected=protected, groups=groups)
         with progress.stage("join", len(members), "sets") as joining:
             compared = self.compare("sets", [], task, plan)
             joining.advance_to(len(members))
@@ -217,6 +220,14 @@ class _PairStages:
                 )
             write_contained(self.search)
         return copies
+
+    def _shared_groups(self) -> str | None:
+        """Send the group of each rank to the tasks; return where it is, None if there are no groups."""
+        rule = self.search.pair_rule
+        if rule is None:
+            return None
+        self.stages.write_files(GROUPS, [(GROUPS, {GROUPS: rule.groups})])
+        return self.stages.location
 
     @cached_property
     def _weights(self) -> WeightStages:
@@ -239,13 +250,20 @@ class _PairStages:
         """Return the rank of each document in a file of keys; ``NO_DOCUMENT`` for those that are in no bucket."""
         return values_of_spans(file.facts["spans"], self.documents, self.search.members)
 
+    def _rank_arrays(self, file: StageFile) -> Arrays:
+        """Return the rank of each document in a file of keys, and its group if only those of one share buckets."""
+        ranks = {"ranks": self._ranks_of(file)}
+        if self.search.groups is None or self.settings.within is None:
+            return ranks
+        return {**ranks, GROUPS: values_of_spans(file.facts["spans"], self.documents, self.search.groups)}
+
     def _buckets(self) -> list[StageFile]:
         """Return the files of the buckets of all documents."""
         names = [file.name for file in self._key_files]
         entries = int(np.count_nonzero(self.search.members != NO_DOCUMENT)) * self.settings.plan.bands
 
         def make() -> "DataFrame":
-            self.stages.write_files("ranks", ((file.name, {"ranks": self._ranks_of(file)}) for file in self._key_files))
+            self.stages.write_files("ranks", ((file.name, self._rank_arrays(file)) for file in self._key_files))
             session, location, protected = self.stages.session, self.stages.location, self.order.protected
             parts, stage = part_count(entries), self._key_stage
             return write_buckets(session, location, names, self.settings, parts, protected, stage)
