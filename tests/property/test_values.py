@@ -16,6 +16,7 @@ from minwise.results import DedupResult
 from minwise.search import needed_pairs
 
 from .test_exact_join import Sets, families, shrink, thresholds
+from .test_promises import stars
 
 RULES = ("within", "across")
 # Every pair at the lowest threshold is missed with a probability of 2⁻⁶⁰.
@@ -97,6 +98,22 @@ def test_removed_documents_and_witnesses(corpus: Corpus, rule: str, exact: bool,
     }
     assert removals(result) == moved
     assert result.report["counts"]["removed"] == len(expected)
+
+
+@effort(1)
+@given(corpus=corpora(), rule=rules, data=st.data())
+def test_protected_documents(corpus: Corpus, rule: str, data: st.DataObject) -> None:
+    """They come first, two of them are no pair, and none of them leads copies that are not protected."""
+    sets, values = corpus
+    locked = data.draw(st.lists(st.booleans(), min_size=len(sets), max_size=len(sets)))
+    given_rows = [
+        {**row, "locked": lock} for row, lock in zip(made_rows(sets, values, reverse=True), locked, strict=True)
+    ]
+    options: Any = {rule: "value", "protect": "locked=true", "shingle": "word:1", "exact": True, "threshold": 0.5}
+    found = allowed(sets, values, 0.5, rule).items()
+    pairs = {pair: value for pair, value in found if not all(locked[one] for one in pair)}
+    order = sorted(range(len(sets)), key=lambda number: not locked[number])
+    assert removals(mw.dedup(given_rows, **options)) == stars(pairs, order)[1]
 
 
 @effort(1)

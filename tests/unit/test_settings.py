@@ -180,6 +180,8 @@ def test_every_setting_changes_the_dictionary() -> None:
         {"elements": ItemSets(column="items", bag=True)},
         {"transpose": True},
         {"html": True},
+        {"within": "dump"},
+        {"across": "dump"},
     ]
     assert {name for change in changes for name in change} == {field.name for field in fields(SearchSettings)} - {
         "plan",
@@ -234,6 +236,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "seed": (-1, 2**64, 1.0, "1", None),
     "exact": ("yes", None, 1),
     "measure": ("cosine", "", None, True),
+    "within": ("", 7, ["dump"]),
+    "across": ("", 7, ["dump"]),
     "discount": ("rare", "", None, True),
     "frequencies": (3, True, ["x"]),
     "save_frequencies": (3, True, ["x"], "missing/x", "."),

@@ -27,6 +27,7 @@ from minwise.cli.options import (
     set_options,
     setting_option,
     settings_of,
+    value_options,
     with_option_names,
 )
 from minwise.cli.output import (
@@ -114,6 +115,7 @@ def _show(console: Console, found: Explanation, max_chars: int | None) -> None:
     help="How candidate pairs are verified: exact compares their sets, signature estimates the similarity.",
 )
 @measure_option
+@value_options
 @discount_options
 @set_options
 @engine_options
