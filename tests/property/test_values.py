@@ -82,6 +82,7 @@ def test_pairs_of_an_exact_join(corpus: Corpus, threshold: float, rule: str) -> 
 @given(corpus=corpora(), rule=rules, exact=st.booleans(), border=st.integers(0, 8))
 # The first reference has the value and the words of the last document, which it must not lead.
 @example(corpus=([frozenset({1, 2})] * 4, ["a", "b", "b", "a"]), rule="across", exact=False, border=2)
+@example(corpus=([frozenset({1, 2})] * 4, ["a", "b", "b", "a"]), rule="across", exact=False, border=0)
 @example(corpus=ALIKE, rule="across", exact=False, border=0)
 @example(corpus=ALIKE, rule="within", exact=False, border=1)
 def test_removed_documents_and_witnesses(corpus: Corpus, rule: str, exact: bool, border: int) -> None:

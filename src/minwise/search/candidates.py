@@ -282,8 +282,8 @@ def _sort_by_leader(by_range: list[CopyGroups]) -> tuple[NDArray[np.uint32], NDA
     """Return members and sizes of the groups of all ranges, ordered by leader whatever the number of ranges is."""
     members = np.concatenate([groups.members for groups in by_range])
     sizes = np.concatenate([groups.sizes for groups in by_range])
-    if len(by_range) == 1:
-        return members, sizes.astype(np.uint64)
     leaders = np.concatenate([groups.leaders for groups in by_range])
+    if (leaders[1:] > leaders[:-1]).all():  # one range, of groups that are not divided
+        return members, sizes.astype(np.uint64)
     owner = np.repeat(leaders, sizes)
     return members[np.argsort(owner, kind="stable")], sizes[np.argsort(leaders)].astype(np.uint64)
