@@ -149,6 +149,16 @@ def test_a_report_lists_a_thousand_values(folder: Path) -> None:
     assert "there are 1,153 more values" in (folder / "out/report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("rule", ["within", "across"])
+def test_an_input_without_rows_has_no_values(folder: Path, rule: str) -> None:
+    (folder / "none.csv").write_text("id,source,text\n")
+    for against in ((), ("--against", "in.jsonl")):
+        ran(
+            folder, "dedup", "none.csv", "-o", "out", "--overwrite", f"--{rule}", "source", *SEARCH, *against, "--quiet"
+        )
+        assert report(folder)["values"]["values"] == []
+
+
 @pytest.mark.parametrize("call", ["dedup", "pairs", "clusters"])
 def test_a_column_without_values_is_refused(folder: Path, call: str) -> None:
     done = run(folder, call, "in.jsonl", "--within", "sorce", "-o", "out.csv", *SEARCH, "--quiet")
