@@ -1862,6 +1862,7 @@ def decontaminate(
         if folder is not None and not published:
             check_output(folder, [*corpus.sources, *corpora[0].sources], overwrite=overwrite)
         run = RunRecord.begin(corpus, manifest, {**recorded_options(chosen), **values}, watch)
+        run = run.with_evals(corpora[0].sources, manifest["evals"])
         engine = _engine(chosen, limits, manifest, session)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         select = row_selector(train) if is_in_memory(corpus.sources[-1]) else None

@@ -1,6 +1,7 @@
 """minwise decontaminate: actions, tables, thresholds, restore, errors and resumed runs."""
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from support.restored_runs import contents
 
 import minwise as mw
 from minwise.errors import InputError
+from minwise.results import ContaminationExplanation
 
 QUESTION = "How many of the seven bridges of the old town lead to the island in the river?"
 OTHER = "A baker fills seven trays with twelve rolls each and sells all but nine"
@@ -77,12 +79,247 @@ def test_contaminated_rows_are_removed_with_their_item_and_spans(folder: Path) -
     assert f"<mark>{QUESTION[:-1]}</mark>? Five." in page
 
 
-def test_the_page_shows_rows_of_inputs_that_are_too_large_to_be_read_for_it(folder: Path) -> None:
-    job = Job(constants={"minwise.results.contamination.SMALL_BYTES": 0})
-    assert decontaminate(folder, job=job).status == OK
-    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+# Leaves no room in the cache of texts, and makes every input too large to be read whole for the page.
+NO_CACHE = Job(constants={"minwise.search.contamination.CACHE_SHARE": 10**15})
+
+
+def page_of(folder: Path) -> str:
+    return (folder / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def check_page(folder: Path) -> None:
+    """Check that the page has both sides of all three hits."""
+    page = page_of(folder)
     assert page.count(f"<mark>{QUESTION[:-1]}</mark>? Five.") == 1
-    assert "not read again" not in page
+    assert page.count(f"<mark>{OTHER.upper()}</mark>") == 1
+    assert page.count(f"<mark>{QUESTION[:-1]}</mark>?") == 4
+    assert "read again</span>" not in page
+
+
+def test_the_page_shows_rows_that_are_not_in_the_cache(folder: Path) -> None:
+    assert decontaminate(folder, job=NO_CACHE).status == OK
+    check_page(folder)
+
+
+def test_the_page_shows_rows_of_standard_input(folder: Path) -> None:
+    job = Job(constants=NO_CACHE.constants, stdin="train.jsonl")
+    columns = ("--eval-columns", "question,answer", "--eval-id-column", "name")
+    given = ("--evals", "evals.jsonl", *columns, "-o", "out", "--quiet")
+    assert run(folder, "decontaminate", "-", *given, job=job).status == OK
+    check_page(folder)
+
+
+def test_the_page_of_a_resumed_run_shows_the_rows(folder: Path) -> None:
+    """Also of an input that is too large for a run to read it whole a second time."""
+    write_rows(folder / "train.jsonl", {**ROWS, "large": "word " * 10**6})
+    for _ in range(2):
+        assert decontaminate(folder, "--work", "work", "--overwrite").status == OK
+        check_page(folder)
+        shutil.rmtree(folder / "out")
+
+
+def test_the_page_shows_a_hit_far_behind_the_start_of_a_row(folder: Path) -> None:
+    write_rows(folder / "train.jsonl", {**ROWS, "long": f"{'é word ' * 9000}. {QUESTION} Six."})
+    assert decontaminate(folder, job=NO_CACHE).status == OK
+    page = page_of(folder)
+    assert f"<mark>{QUESTION[:-1]}</mark>? Six." in page
+    assert len(page) < 60_000
+
+
+def test_cached_rows_are_not_read_again_for_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def read(_sources: object, _columns: object, rows: list[tuple[int, int]], _convert: object) -> list[object]:
+        asked.extend(rows)
+        return []
+
+    monkeypatch.setattr("minwise.results.contamination.read_rows", read)
+    train, evals = (str(folder / name) for name in ("train.jsonl", "evals.jsonl"))
+    mw.decontaminate(train, evals, folder / "out", eval_columns="question")
+    assert asked == []
+    assert f"<mark>{QUESTION[:-1]}</mark>? Five." in page_of(folder)
+
+
+def test_every_row_is_listed_as_kept_or_not_and_contaminated_or_not(folder: Path) -> None:
+    assert decontaminate(folder, "--action", "cut").status == OK
+    rows = [(row["id"], row["kept"], row["contaminated"]) for row in table(folder, "documents")]
+    assert rows == [("quiz", True, True), ("clean", True, False), ("copy", False, True), ("rolls", True, True)]
+
+
+@pytest.mark.parametrize("action", ["remove", "cut", "mark"])
+def test_the_page_is_written_again(folder: Path, action: str) -> None:
+    assert decontaminate(folder, "--action", action, "--audit").status == OK
+    before = page_of(folder)
+    (folder / "out" / "report.html").unlink()
+    done = run(folder, "report", "out")
+    assert (done.status, done.out, done.err) == (OK, "out/report.html: open it in a browser\n", "")
+    main = [page[page.index('id="hits"') : page.index('id="timing"')] for page in (before, page_of(folder))]
+    assert main[1] == main[0]
+    assert "Recall" in main[0]
+    check_page(folder)
+
+
+def test_the_best_hit_of_each_row_is_shown_again(folder: Path) -> None:
+    """Over several pieces of the table: of the largest share, and the first rows of those."""
+    texts = [f"{QUESTION} {OTHER[: 8 * (row % 9)]}" for row in range(50)]
+    write_rows(folder / "train.jsonl", {f"r{row}": text for row, text in enumerate(texts)})
+    assert decontaminate(folder, "--common-count", "100", "--ngram", "5").status == OK
+    assert len(table(folder, "hits")) > 60
+    before = page_of(folder)
+    assert run(folder, "report", "out", job=Job(constants={"minwise.results.finished_run.TABLE_ROWS": 7})).status == OK
+    hits = [page[page.index('id="hits"') : page.index('id="sources"')] for page in (before, page_of(folder))]
+    assert hits[1] == hits[0]
+
+
+def test_texts_of_changed_files_are_left_out_with_a_note(folder: Path) -> None:
+    assert decontaminate(folder).status == OK
+    with (folder / "evals.jsonl").open("a", encoding="utf-8") as file:
+        file.write("\n")
+    done = run(folder, "report", "out")
+    assert done.err.startswith("note: Some texts are not shown: evals.jsonl has changed since the run: ")
+    assert (done.status, done.err.count("\n")) == (OK, 1)
+    assert page_of(folder).count("could not be read again") == 3
+    assert (folder / "out" / "report-with-texts.html").is_file()
+    explained = run(folder, "explain", "out", "quiz")
+    assert "evals.jsonl has changed since the run" in explained.out
+    assert QUESTION[:50] in explained.out
+    (folder / "train.jsonl").unlink()
+    assert run(folder, "report", "out").status == OK
+    assert page_of(folder).count("could not be read again") == 6
+
+
+@pytest.mark.parametrize("command", [["report", "out"], ["explain", "out", "quiz"]])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("items", {}), ("most_found", [{}]), ("settings", {}), ("audit", {}), ("unreadable", [1]), ("counts", {})],
+)
+def test_a_damaged_report_is_refused_in_one_line(folder: Path, command: list[str], key: str, value: object) -> None:
+    assert decontaminate(folder).status == OK
+    path = folder / "out" / "report.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), key: value}), encoding="utf-8")
+    done = run(folder, *command)
+    assert (done.status, done.err.count("\n")) == (FAILURE, 1)
+    assert f"report.json: must be written by minwise decontaminate: {key}" in done.err
+
+
+def test_an_audit_of_near_duplicates_is_refused(folder: Path) -> None:
+    assert decontaminate(folder).status == OK
+    done = run(folder, "report", "out", "--audit", "audit.json")
+    expected = "out: audit must be left out, got audit.json: its report has figures of its own"
+    assert (done.status, done.err) == (USAGE, f"minwise: {expected}\n")
+
+
+def explained(folder: Path, row: str) -> list[str]:
+    done = run(folder, "explain", "out", row)
+    assert (done.status, done.err) == (OK, "")
+    return done.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("action", "decision"),
+    [
+        ("remove", "removed: it contains 1 evaluation item"),
+        ("cut", "kept: it contains 1 evaluation item, which was cut out"),
+        ("mark", "kept: it contains 1 evaluation item, and is marked"),
+    ],
+)
+def test_a_row_is_explained_by_the_items_that_it_contains(folder: Path, action: str, decision: str) -> None:
+    assert decontaminate(folder, "--action", action).status == OK
+    assert explained(folder, "quiz") == [
+        "document  quiz (train.jsonl:0)",
+        f"decision  {decision}",
+        "item      q1 · question (evals.jsonl:0)",
+        "share     100% of its rare n-grams (5); score 100%",
+        "6-83      0-77 of the item",
+        f"          {QUESTION[:66]}…",
+    ]
+    clean = "kept: it has less than 0.1 of the rare n-grams of every item"
+    assert explained(folder, "train.jsonl:1") == ["document  clean (train.jsonl:1)", f"decision  {clean}"]
+
+
+def test_a_row_of_which_nothing_is_left_is_explained(folder: Path) -> None:
+    assert decontaminate(folder, "--action", "cut").status == OK
+    lines = explained(folder, "copy")
+    assert lines[1] == "decision  removed: it contains 1 evaluation item, without which no text is left"
+
+
+def test_an_explanation_has_both_sides_of_all_hits(folder: Path) -> None:
+    write_rows(folder / "train.jsonl", {"both": f"{OTHER} {QUESTION.upper()}"})
+    options: dict[str, Any] = {"eval_columns": ["question", "answer"], "eval_id_column": "name", "action": "cut"}
+    train, evals = (str(folder / name) for name in ("train.jsonl", "evals.jsonl"))
+    mw.decontaminate(train, evals, folder / "out", **options)
+    found = mw.explain(folder / "out", "both")
+    assert isinstance(found, ContaminationExplanation)
+    assert (found.status, found.reason, found.threshold) == (
+        "removed",
+        "it contains 2 evaluation items, without which no text is left",
+        0.1,
+    )
+    assert [(hit.item.id, hit.column, hit.share) for hit in found.hits] == [
+        ("q1", "question", 1.0),
+        ("q2", "question", 1.0),
+    ]
+    [span] = found.hits[0].spans
+    assert (span.text, span.eval_text) == (QUESTION[:-1].upper(), QUESTION[:-1])
+    assert found.cuts == ((0, len(OTHER)), (len(OTHER) + 1, len(OTHER) + len(QUESTION)))
+    values = json.loads(run(folder, "explain", "out", "both", "--json").out)
+    assert values["hits"][0]["spans"][0]["eval_text"] == QUESTION[:-1]
+    assert values["cuts"] == [list(cut) for cut in found.cuts]
+
+
+def test_items_of_text_files_are_shown(folder: Path) -> None:
+    (folder / "items").mkdir()
+    (folder / "items" / "one.txt").write_text(QUESTION, encoding="utf-8")
+    (folder / "items" / "two.txt").write_text(OTHER, encoding="utf-8")
+    done = run(folder, "decontaminate", "train.jsonl", "--evals", "items", "-o", "out", "--quiet")
+    assert (done.status, done.err) == (OK, "")
+    assert run(folder, "report", "out", "--quiet").err == ""
+    check_page(folder)
+    assert explained(folder, "rolls")[2].startswith("item      ")
+
+
+def test_items_in_memory_are_left_out_of_explanations_with_a_note(folder: Path) -> None:
+    mw.decontaminate(str(folder / "train.jsonl"), [QUESTION], folder / "out")
+    found = mw.explain(folder / "out", "quiz")
+    assert isinstance(found, ContaminationExplanation)
+    assert [(span.text, span.eval_text) for span in found.hits[0].spans] == [(QUESTION[:-1], None)]
+    assert found.notes == ("Some texts are not shown: the evaluation items were in memory.",)
+
+
+def test_rows_in_quarantine_are_explained(folder: Path) -> None:
+    with (folder / "train.jsonl").open("a", encoding="utf-8") as file:
+        file.write("broken\n")
+    assert decontaminate(folder, "--on-error", "quarantine").status == OK
+    assert explained(folder, "train.jsonl:4")[1].startswith("decision  quarantined: ")
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["explain", "out", "quizz"], "out: no document has the id 'quizz'; the closest ids are 'quiz'"),
+    (["explain", "out", "quiz", "--search"], "out: search must be left out, got True: its run compared no documents"),
+])  # fmt: skip
+def test_what_cannot_be_explained_is_refused_in_one_line(folder: Path, arguments: list[str], message: str) -> None:
+    assert decontaminate(folder).status == OK
+    done = run(folder, *arguments)
+    assert (done.status in (USAGE, FAILURE), done.err) == (True, f"minwise: {message}\n")
+
+
+@pytest.mark.parametrize("column", ["share", "spans", "eval_row", "eval_column"])
+@pytest.mark.parametrize("command", [["report", "out"], ["explain", "out", "quiz"]])
+def test_a_damaged_table_of_hits_is_refused_in_one_line(folder: Path, column: str, command: list[str]) -> None:
+    assert decontaminate(folder).status == OK
+    path = folder / "out" / "hits.parquet"
+    whole = pq.read_table(path)
+    for damaged in (
+        whole.drop_columns([column]),
+        whole.set_column(
+            whole.schema.names.index(column), column, pa.nulls(len(whole), whole.schema.field(column).type)
+        ),
+        whole.set_column(whole.schema.names.index(column), column, pa.array(["x"] * len(whole), pa.binary())),
+    ):
+        pq.write_table(damaged, path)
+        done = run(folder, *command)
+        assert (done.status, done.err.count("\n")) == (FAILURE, 1)
+        assert column in done.err
 
 
 def test_the_summary_names_the_output(folder: Path) -> None:

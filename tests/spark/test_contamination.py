@@ -36,6 +36,11 @@ def output_files(train: Files, folder: Path, **options: Any) -> dict[str, bytes]
     return {name: content for name, content in contents(folder).items() if name not in RUN_FILES}
 
 
+def shown_hits(folder: Path) -> str:
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    return page[page.index('id="hits"') : page.index('id="sources"')]
+
+
 def test_the_output_is_that_of_the_local_engine(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,6 +56,9 @@ def test_the_output_is_that_of_the_local_engine(
         monkeypatch.setattr(contamination, "_scanned_files", None)
         monkeypatch.setattr(contamination, "_located_files", None)
         assert output_files(train, tmp_path / "again", **resumed) == expected
+    assert "<mark>" in shown_hits(tmp_path / "local")
+    assert "read again" not in shown_hits(tmp_path / "local")
+    assert shown_hits(tmp_path / "spark") == shown_hits(tmp_path / "again") == shown_hits(tmp_path / "local")
 
 
 @pytest.mark.parametrize("action", ["remove", "mark"])

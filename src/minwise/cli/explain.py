@@ -67,7 +67,8 @@ def explain(out: str, id: str, search: bool, full: bool, as_json: bool) -> None:
     ID is the id of the document, or its source and row, such as crawl/a.jsonl:17. Of a removed document, the kept one
     that it is a near-duplicate of, their similarity and shared passages are shown; of a kept one, the documents removed
     for it and its near misses. Texts are read from inputs that have not changed since the run. Of a run with
-    --passages, the cuts of the document are shown with their first occurrences.
+    --passages, the cuts of the document are shown with their first occurrences; of minwise decontaminate, the
+    evaluation items that the row contains, with their shares and spans.
 
     Examples:
         minwise explain clean article-17

@@ -30,7 +30,8 @@ __all__ = ["report", "restore"]
 def report(out: str, audit: str | None, as_json: bool, quiet: bool) -> None:
     """Write the report page of a run again: OUT/report.html.
 
-    The page shows the texts of inputs that have not changed since the run.
+    OUT is the output of minwise dedup or minwise decontaminate. The page shows the texts of inputs that have not
+    changed since the run.
 
     With --audit, the file that an audit with the same settings wrote is copied to OUT/audit.json, and this and every
     later page shows its figures.

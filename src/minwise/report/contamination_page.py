@@ -10,7 +10,7 @@ from minwise.comparison.page import SIDE_BY_SIDE_STYLE
 from minwise.report.overview import figure, note_section, page_header, unreadable_section
 from minwise.report.run_sections import plain_settings_section, source_section, timing_section
 
-__all__ = ["ShownHit", "contamination_page"]
+__all__ = ["ShownHit", "contamination_page", "marked_text"]
 
 Values = Mapping[str, Any]
 # Characters that are shown before and after a span.
@@ -19,21 +19,19 @@ STYLE = ".sides { margin: 0 0 1.5rem; }"
 
 
 class ShownHit(NamedTuple):
-    """Hit with the texts of both sides.
+    """Hit with both sides as markup.
 
     Attributes:
         row: Name of the training row.
         item: Name of the item.
         share: Share of the item's rare n-grams.
-        texts: Text of the row, and of the item.
-        spans: Start and end in the row, then in the item.
+        sides: What :func:`marked_text` makes of the row, and of the item.
     """
 
     row: str
     item: str
     share: float
-    texts: tuple[str, str]
-    spans: Sequence[Sequence[int]]
+    sides: tuple[str, str]
 
 
 def contamination_page(report: Values, run: Values, hits: Iterable[ShownHit]) -> str:
@@ -94,22 +92,30 @@ def _interval(value: Values) -> str:
 
 
 def _side_by_side(hit: ShownHit) -> str:
-    """Return both sides of a hit with their spans marked and some text around them."""
-    sides = (
-        _marked(text, [tuple(span[2 * side : 2 * side + 2]) for span in hit.spans])
-        for side, text in enumerate(hit.texts)
-    )
+    """Return both sides of a hit."""
     share = format_percent(round(hit.share * 1000), 1000)
     names = (hit.row, f"{hit.item} · {share} of its rare n-grams")
     head = "".join(f'<div class="side">{escape(name)}</div>' for name in names)
-    body = "".join(f'<div class="side" dir="auto">{side}</div>' for side in sides)
+    body = "".join(f'<div class="side" dir="auto">{side}</div>' for side in hit.sides)
     return f'<div class="sides"><div class="pair names">{head}</div><div class="pair">{body}</div></div>'
 
 
-def _marked(text: str, spans: list[Any]) -> str:
-    """Return the text around spans as markup, with the union of the spans marked."""
-    if not text:
-        return '<span class="gap">not read again, to keep the run short</span>'
+def marked_text(data: "bytes | memoryview | None", spans: Sequence[tuple[int, int]]) -> str:
+    """Return the text around spans as markup, with the union of the spans marked.
+
+    Only the part that is shown is decoded, because a text may have 100 MB.
+
+    Args:
+        data: The text in UTF-8; None if it could not be read again.
+        spans: Start and end of each span in code points.
+    """
+    if data is None:
+        return '<span class="gap">could not be read again</span>'
+    shown = max((end for _, end in spans), default=0) + CONTEXT + 1
+    return _marked(str(data[: 4 * shown], encoding="utf-8", errors="replace"), spans)
+
+
+def _marked(text: str, spans: Sequence[tuple[int, int]]) -> str:
     merged: list[list[int]] = []
     for start, end in sorted(span for span in spans if span[0] < len(text)):
         if merged and start <= merged[-1][1]:

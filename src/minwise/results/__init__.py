@@ -2,6 +2,7 @@
 
 from minwise.results.audit import Audit
 from minwise.results.contamination import DecontaminationResult
+from minwise.results.contamination_explanation import ContaminationExplanation
 from minwise.results.cut_explanation import CutExplanation
 from minwise.results.cuts import CutResult
 from minwise.results.dedup import DedupResult
@@ -13,6 +14,7 @@ from minwise.results.thresholds import Thresholds
 
 __all__ = [
     "Audit",
+    "ContaminationExplanation",
     "CutExplanation",
     "CutResult",
     "DecontaminationResult",

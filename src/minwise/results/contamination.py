@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.arrays import from_numpy
+from minwise._internal.arrays import from_bools, from_numpy
 from minwise._internal.formatting import plural
 from minwise.errors import MinwiseError
 from minwise.inputs.memory_sources import TableSource
@@ -30,18 +30,16 @@ from minwise.results.kept_stream import write_kept_rows
 from minwise.results.notes import reading_notes
 from minwise.results.output import check_output, output_of, publish
 from minwise.results.report_data import RunRecord, source_counts
-from minwise.results.report_writer import SMALL_BYTES, read_bytes, read_texts, write_json, write_quarantine
+from minwise.results.report_writer import SourceRow, read_rows, write_json, write_quarantine
+from minwise.results.stored_hits import SHOWN_HITS, SPAN, item_spans, row_spans, shown_hit
 from minwise.search.bands import FAULTY
 from minwise.search.contamination import Contamination, HitRows
 from minwise.search.engine import Engine
 
 __all__ = ["MARKS", "ContaminationEdits", "DecontaminationResult"]
 
-SPAN = pa.struct({name: pa.int64() for name in ("start", "end", "eval_start", "eval_end")})
 # Items that a report names, those in most rows first.
 NAMED_ITEMS = 20
-# Rows of which the page shows the best hit.
-SHOWN_HITS = 30
 
 
 def _marks(id_type: pa.DataType) -> pa.Schema:
@@ -246,7 +244,7 @@ class DecontaminationResult:
         for start in range(0, max(1, len(readable)), TABLE_ROWS):
             numbers = readable[start : start + TABLE_ROWS]
             names, rows = documents.locate(numbers)
-            flags = {"kept": from_numpy(self.keep[numbers]), "contaminated": from_numpy(contaminated[numbers])}
+            flags = {"kept": from_bools(self.keep[numbers]), "contaminated": from_bools(contaminated[numbers])}
             yield pa.table({"id": documents.ids(numbers), "source": names, "row": from_numpy(rows), **flags})
 
     def _cut_tables(self) -> Iterator[pa.Table]:
@@ -342,7 +340,8 @@ class DecontaminationResult:
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
             self._write_tables(staging.folder)
             write_json(staging.folder / "report.json", report)
-            (staging.folder / "report.html").write_text(self._page(run), encoding="utf-8")
+            with run.watch.timed("report"):
+                (staging.folder / "report.html").write_text(self._page(run), encoding="utf-8")
             write_json(staging.folder / "run.json", run.to_dict(self._found))
             corpus.refuse_changes()
 
@@ -359,42 +358,36 @@ class DecontaminationResult:
 
     def _page(self, run: RunRecord) -> str:
         """Return the page with the first hits side by side."""
-        from minwise.report.contamination_page import ShownHit, contamination_page  # here, because few calls write
+        from minwise.report.contamination_page import contamination_page, marked_text  # here, because few calls write
 
         found, shown = self._found, self._first_hits()
-        bounds = _offsets(shown).tolist()
-        rows = self._hit_table(shown).select(["id", "eval_id", "eval_column", "share"]).to_pylist()
-        hits = [
-            ShownHit(
-                f"{row['id']}",
-                f"{row['eval_id']} · {row['eval_column']}",
-                row["share"],
-                (text, found.items.text(item)),
-                shown.spans[start:end].tolist(),
-            )
-            for row, text, item, (start, end) in zip(
-                rows, self._row_texts(shown), shown.items.tolist(), pairwise(bounds), strict=True
-            )
+        rows, texts = self._hit_table(shown).to_pylist(), found.items.texts
+        items = [
+            marked_text(texts[item].as_py(), item_spans(row))
+            for item, row in zip(shown.items.tolist(), rows, strict=True)
         ]
+        sides = zip(self._marked_rows(shown, rows), items, strict=True)
+        hits = [shown_hit(row, both) for row, both in zip(rows, sides, strict=True)]
         return contamination_page(self.report, run.to_dict(found), hits)
 
-    def _row_texts(self, shown: HitRows) -> Iterator[str]:
-        """Yield the text of the row of each hit: of the cache, or of a small input; empty if neither has it."""
-        found, documents = self._found, self._found.documents
-        sources = (np.searchsorted(documents.starts, shown.documents, side="right") - 1).tolist()
-        places = [
-            (source, int(row - documents.starts[source])) for source, row in zip(sources, shown.documents, strict=True)
-        ]
-        cached = [found.text_cache.get(document) for document in shown.documents.tolist()]
-        missing = [place for place, text in zip(places, cached, strict=True) if text is None]
-        corpus, is_read = documents.corpus, missing and self._has_small_input()
-        read = read_texts(corpus.sources, corpus.columns, missing) if is_read else {}
-        for place, text in zip(places, cached, strict=True):
-            yield read.get(place, "") if text is None else str(text, encoding="utf-8", errors="replace")
+    def _marked_rows(self, shown: HitRows, hits: list[dict[str, Any]]) -> Iterator[str]:
+        """Yield the row of each hit as markup: of the cache, or of its source, of which only its batch is read."""
+        from minwise.report.contamination_page import marked_text
 
-    def _has_small_input(self) -> bool:
-        """Return whether the input is read once more for the page, as that of a deduplication is."""
-        return sum(map(read_bytes, self._found.documents.corpus.sources)) <= SMALL_BYTES
+        corpus = self._found.documents.corpus
+        spans = dict(zip(shown.documents.tolist(), map(row_spans, hits), strict=True))
+        cached = {document: self._found.text_cache.get(document) for document in spans}
+        rows = {self._place(document): document for document, text in cached.items() if text is None}
+        read = read_rows(corpus.sources, corpus.columns, [*rows], lambda row, text: marked_text(text, spans[rows[row]]))
+        markup = {rows[row]: side for row, side in read}
+        for document, text in cached.items():
+            yield markup[document] if document in markup else marked_text(text, spans[document])
+
+    def _place(self, document: int) -> SourceRow:
+        """Return the number of the source of a document, and its row in it."""
+        starts = self._found.documents.starts
+        source = int(np.searchsorted(starts, document, side="right")) - 1
+        return source, document - int(starts[source])
 
     def _first_hits(self) -> HitRows:
         """Return the best hit of some contaminated rows: if possible of the cache, and those of the largest share."""

@@ -16,7 +16,7 @@ from minwise.results.explanation import Explanation, find_document
 from minwise.results.finished_run import FinishedRun
 from minwise.results.thresholds import DocumentRef
 
-__all__ = ["CutExplanation", "ExplainedCut", "StoredListing", "explain_cuts"]
+__all__ = ["CutExplanation", "ExplainedCut", "StoredListing", "explain_cuts", "rows_of"]
 
 LABEL_WIDTH = 13
 # Cuts that a summary names; ``cuts`` has all.
@@ -84,7 +84,7 @@ class CutExplanation(Explanation):
 
 @dataclass(frozen=True)
 class StoredListing:
-    """Documents of a run that cut passages, by which a document is found."""
+    """Documents of a run that edited rows, by which a document is found."""
 
     run: FinishedRun
 
@@ -118,19 +118,19 @@ def explain_cuts(run: FinishedRun, given: str | int) -> CutExplanation:
     document = find_document(listing, given)
     if isinstance(document, tuple):
         return CutExplanation(document=document[0], status="quarantined", reason=document[1])
-    (row,) = _rows_of(listing.batches("clusters"), document)
-    removed = _rows_of(listing.batches("removed"), document)
+    (row,) = rows_of(listing.batches("clusters"), document)
+    removed = rows_of(listing.batches("removed"), document)
     return CutExplanation(
         document=document,
         status="kept" if row["kept"] else "removed",
         reason=removed[0]["reason"] if removed else "",
         tokens=row["tokens"],
         cut_tokens=row["cut_tokens"],
-        cuts=tuple(map(_cut, _rows_of(listing.batches("cuts"), document))),
+        cuts=tuple(map(_cut, rows_of(listing.batches("cuts"), document))),
     )
 
 
-def _rows_of(batches: Iterable[pa.RecordBatch], document: DocumentRef) -> list[dict[str, Any]]:
+def rows_of(batches: Iterable[pa.RecordBatch], document: DocumentRef) -> list[dict[str, Any]]:
     """Return the rows of a table that belong to a document."""
     found = []
     for batch in batches:

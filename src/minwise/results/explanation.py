@@ -303,7 +303,7 @@ def explain(
     since the run are left out, with a note.
 
     Args:
-        output: The directory that :func:`minwise.dedup` wrote.
+        output: The directory that :func:`minwise.dedup` or :func:`minwise.decontaminate` wrote.
         id: The id of the document, or its source and row, such as ``crawl/a.jsonl:17``.
         search: Whether to compare a kept document with all other kept ones, exactly, to find those most similar to it.
             Reads and shingles all inputs once.
@@ -311,20 +311,21 @@ def explain(
     Returns:
         The kept near-duplicate of a removed document, their similarity and shared passages; the cluster; the near
         misses of a kept document; the reason of a row in quarantine. Of a run with ``passages``, the cuts of the
-        document with their first occurrences.
+        document with their first occurrences. Of a decontamination, the evaluation items that a row contains.
 
     Raises:
         InputError: If no document has the id, or several have it.
         FormatError: If the directory is not the output of a run.
     """
-    run = FinishedRun.open(output, kinds=("dedup", "passages"))
+    run = FinishedRun.open(output, kinds=("dedup", "passages", "decontamination"))
     if run.kind == "dedup":
         return explain_document(_StoredEvidence(run), id, search=search)
-    from minwise.results.cut_explanation import explain_cuts  # here, because it imports this module
+    from minwise.results.contamination_explanation import explain_contamination  # here: these import this module
+    from minwise.results.cut_explanation import explain_cuts
 
     if search:
         raise ConfigError(f"{run.folder}: search must be left out, got True: its run compared no documents")
-    return explain_cuts(run, id)
+    return explain_cuts(run, id) if run.kind == "passages" else explain_contamination(run, id)
 
 
 def explain_document(evidence: Evidence, given: str | int, *, search: bool = False) -> Explanation:

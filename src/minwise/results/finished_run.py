@@ -168,12 +168,13 @@ class FinishedRun:
         if not (folder / "report.json").is_file():
             raise FormatError(f"{folder}: must be a directory that minwise dedup wrote, got one without report.json")
         # here: msgspec takes 10 ms
-        from minwise.results.output_schema import DEDUP, StoredEditReport, StoredReport, StoredRun, decode
+        from minwise.results.output_schema import KINDS, REPORTS, StoredEditReport, StoredRun, decode
 
         content = (folder / "report.json").read_bytes()
         _refuse_vectors(folder, content)
         kind = _kind(folder, content, kinds)
-        report = decode(folder / "report.json", content, StoredReport if kind == DEDUP else StoredEditReport)
+        rule = f"must be written by {KINDS[kind]}"
+        report = decode(folder / "report.json", content, REPORTS.get(kind, StoredEditReport), rule)
         if not (folder / "run.json").is_file():
             version = report["minwise"]
             raise FormatError(
@@ -311,7 +312,7 @@ class FinishedRun:
         """Open text files as one source, or a single table file, as the run read them."""
         if as_texts:
             return self._open_texts(files, [self._text_ids.get(file.name, file.name) for file in files])
-        return self._as_read(self._open_table(files))
+        return self._as_read(self._open_table(files, self.record.get("format")))
 
     def _open_texts(self, files: list[File], ids: list[str]) -> Source:
         return self._as_read(TextFiles(files, ids))
@@ -320,11 +321,11 @@ class FinishedRun:
         TextSettings(self.record.get("delimiter"), self.record.get("encoding")).apply([source])
         return source
 
-    def _open_table(self, files: list[File]) -> Source:
+    def _open_table(self, files: list[File], format: str | None = None) -> Source:  # noqa: A002 - its name elsewhere
         (file,) = files
         sets = self.report["settings"].get("shingle") == "set"
         path = _absolute(file.path, str(self.record["directory"]))
-        (source,) = open_files([path], format=self.record.get("format"), sets=sets).sources
+        (source,) = open_files([path], format=format, sets=sets).sources
         if isinstance(source, FileSource):
             source.file, source.name = file, file.name
         return source
@@ -356,12 +357,33 @@ class FinishedRun:
             if os.path.isdir(_absolute(entry["name"], str(self.record["directory"]))):  # noqa: PTH112 - as written
                 rule = f"{self.folder}: was run with the index {entry['name']}, to which its kept rows were added"
                 raise ConfigError(f"{rule}; it cannot be computed again")
-            texts = entry.get("texts")
-            files = [self.file(name) for name, _ in texts or [(entry["name"], "")]]
+            files, ids = self._recorded(entry)
             self._refuse(input_change(files, entry), remedy)
-            ids = None if texts is None else [identity for _, identity in texts]
             sources.append(self.open_source(files, as_texts=False) if ids is None else self._open_texts(files, ids))
         return sources
+
+    def _recorded(self, entry: Mapping[str, Any]) -> tuple[list[File], list[str] | None]:
+        """Return the files of a fingerprint, and the ids of text files."""
+        texts = entry.get("texts")
+        files = [self.file(name) for name, _ in texts or [(entry["name"], "")]]
+        return files, None if texts is None else [identity for _, identity in texts]
+
+    def eval_sources(self) -> Iterator[tuple[list[str], Source | None, str]]:
+        """Yield the names of each source of evaluation items, the source, and its change since the run.
+
+        A source that has changed is None. Its format, delimiter and encoding are detected, as the run did.
+        """
+        for entry in self.record.get("evals", []):
+            if "rows" in entry:
+                yield [entry["name"]], None, "the evaluation items were in memory"
+                continue
+            files, ids = self._recorded(entry)
+            change = input_change(files, entry)
+            names = [file.name for file in files]
+            if change is not None:
+                yield names, None, change
+            else:
+                yield names, self._open_table(files) if ids is None else TextFiles(files, ids), ""
 
     def input_paths(self) -> list[str]:
         """Return the absolute path of everything that the run read, including what it only compared against."""

@@ -20,6 +20,7 @@ from minwise.errors import FormatError
 __all__ = [
     "DEDUP",
     "KINDS",
+    "REPORTS",
     "StoredAudit",
     "StoredEditReport",
     "StoredFault",
@@ -332,6 +333,63 @@ class StoredEditReport(Struct):
     inputs: StoredInputs | UnsetType = UNSET
 
 
+class StoredItemCounts(Struct):
+    """Numbers of evaluation items and their n-grams."""
+
+    items: Count
+    uncheckable: Count
+    found: Count
+    hits: Count
+    ngrams: Count
+    common_ngrams: Count
+
+
+class StoredItem(Struct):
+    """Evaluation item, and the number of rows that contain it."""
+
+    eval_id: str | int | None
+    eval_column: str
+    rows: Count
+
+
+class ContaminationSettings(Struct):
+    """Settings of a decontamination, as far as they are read."""
+
+    action: Literal["remove", "cut", "mark"]
+    min_share: Share
+    min_ngrams: Count | None
+    shingle: str
+
+
+class ContaminationCounts(StoredRowCounts):
+    """Numbers of rows."""
+
+    contaminated: Count
+
+
+class StoredControls(Struct):
+    """Texts without an item, and how many are hits."""
+
+    controls: Count
+    flagged: Count
+
+
+class StoredContamination(StoredEditReport, kw_only=True):
+    """``report.json`` of a decontamination."""
+
+    settings: ContaminationSettings  # type: ignore[assignment]
+    counts: ContaminationCounts
+    items: StoredItemCounts
+    most_found: list[StoredItem]
+    unreadable: list[StoredFault]
+    warnings: list[str]
+    audit: "StoredPlanting | UnsetType" = UNSET
+
+
+# What ``report.json`` has, by the kind of the output; of others StoredEditReport.
+REPORTS: dict[str, type[Struct]] = {DEDUP: StoredReport, "decontamination": StoredContamination}
+
+
 class StageTime(Struct):
     """Duration of one stage."""
 
@@ -389,6 +447,7 @@ class StoredRun(Struct):
     options: dict[str, Any] | UnsetType = UNSET
     against: list[StoredInput] | UnsetType = UNSET
     against_run: list[StoredEarlierRun] | UnsetType = UNSET
+    evals: list[StoredInput] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_delimiter(None if self.delimiter is UNSET else self.delimiter)
@@ -401,6 +460,24 @@ class MeasuredShare(Struct):
     value: Share | None
     low: Share
     high: Share
+
+
+class PlantedRecall(Struct):
+    """Share of the planted items of a kind that were found."""
+
+    kind: str
+    value: Share
+    low: Share
+    high: Share
+    planted: Count
+    found: Count
+
+
+class StoredPlanting(Struct):
+    """Audit of a decontamination."""
+
+    recall: list[PlantedRecall]
+    precision: StoredControls
 
 
 class MeasuredRecall(MeasuredShare):
@@ -515,8 +592,12 @@ TABLE_COLUMNS = {
     "removed.parquet": (*IDENTITY, "kept_id", "kept_source", "kept_row"),
 }
 # Columns that other tables must have.
-EDIT_COLUMNS = {"cuts.parquet": (*IDENTITY, "start", "end")}
-NUMBERS, NAMES = ("row", "kept_row", "size", "start", "end"), ("source", "kept_source")
+ITEM = ("eval_id", "eval_source", "eval_row", "eval_column", "ngrams", "share", "score", "spans")
+EDIT_COLUMNS = {"cuts.parquet": (*IDENTITY, "start", "end"), "hits.parquet": (*IDENTITY, *ITEM)}
+CONTAMINATION_COLUMNS = {**EDIT_COLUMNS, "documents.parquet": (*IDENTITY, "kept", "contaminated")}
+NUMBERS = ("row", "kept_row", "size", "start", "end", "eval_row", "eval_start", "eval_end", "ngrams")
+NAMES = ("source", "kept_source", "eval_source", "eval_column")
+SHARES, FLAGS, SPANS = ("share", "score"), ("kept", "contaminated"), ("start", "end", "eval_start", "eval_end")
 
 
 def rows_table(kind: str) -> str:
@@ -526,7 +607,8 @@ def rows_table(kind: str) -> str:
 
 def check_schema(path: Path, schema: pa.Schema, kind: str = DEDUP) -> None:
     """Raise FormatError if a table lacks a column, has one of another type, or removed.parquet has no similarities."""
-    columns = TABLE_COLUMNS[path.name] if kind == DEDUP else EDIT_COLUMNS.get(path.name, IDENTITY)
+    others = CONTAMINATION_COLUMNS if kind == "decontamination" else EDIT_COLUMNS
+    columns = TABLE_COLUMNS[path.name] if kind == DEDUP else others.get(path.name, IDENTITY)
     for name in columns:
         if schema.names.count(name) != 1:
             raise _other_table(path, f"must have a column {name}")
@@ -539,6 +621,10 @@ def check_schema(path: Path, schema: pa.Schema, kind: str = DEDUP) -> None:
 def _has_type(name: str, kind: pa.DataType) -> bool:
     text = bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
     number = bool(kind == pa.int64())
+    if name in (*SHARES, *FLAGS):
+        return bool(kind == (pa.float64() if name in SHARES else pa.bool_()))
+    if name == "spans":
+        return bool(pa.types.is_list(kind) and kind.value_type == pa.struct(dict.fromkeys(SPANS, pa.int64())))
     return number if name in NUMBERS else text if name in NAMES else text or number
 
 
@@ -548,12 +634,20 @@ def check_rows(path: Path, batch: pa.RecordBatch) -> None:
         batch.validate(full=True)
     except pa.ArrowInvalid as error:
         raise _other_table(path, f"must be the table of a run, {' '.join(str(error).split())}") from None
-    for name in (*NUMBERS, *NAMES):
-        if name in batch.schema.names:
-            column = batch.column(name)
-            wrong = pc.less(column, 0) if name in NUMBERS else pc.match_substring(column, "\0")
-            if column.null_count or pc.any(wrong).as_py():
-                raise _other_table(path, f"must be the table of this run, got a row without a valid {name}")
+    for name in (*NUMBERS, *NAMES, *SHARES, "spans"):
+        if name in batch.schema.names and not _is_valid(name, batch.column(name)):
+            raise _other_table(path, f"must be the table of this run, got a row without a valid {name}")
+
+
+def _is_valid(name: str, column: pa.Array) -> bool:
+    if column.null_count:
+        return False
+    if name == "spans":
+        spans = column.flatten()
+        return not spans.null_count and all(_is_valid(side, spans.field(side)) for side in SPANS)
+    if name in NAMES:
+        return not pc.any(pc.match_substring(column, "\0")).as_py()
+    return not pc.any(pc.less(column, 0)).as_py()
 
 
 def _other_table(path: Path, what: str) -> FormatError:

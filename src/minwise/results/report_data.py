@@ -6,7 +6,7 @@ both files and the page.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -69,6 +69,7 @@ class RunRecord:
         inputs: Fingerprints at the start, of the inputs that are not only compared against.
         against: Fingerprints of the others; of text files with the path and the id of each.
         options: The settings of the call that decide the result, as plain values.
+        evals: Fingerprints of evaluation items, in the form of ``against``; None of runs without them.
         memory_before: Peak memory of the process at the start, which is not memory of the run; None if not measured.
         against_run: Path and digest of the earlier runs that it is compared with.
     """
@@ -80,6 +81,7 @@ class RunRecord:
     options: dict[str, Any]
     memory_before: int | None
     against_run: list[dict[str, str]] = field(default_factory=list)
+    evals: list[dict[str, object]] | None = None
 
     @classmethod
     def begin(
@@ -103,14 +105,13 @@ class RunRecord:
             directory: The directory that relative names refer to; the working directory if not given.
             against_run: Path and digest of the earlier runs that it is compared with.
         """
-        against = [
-            {**entry, "texts": [[file.name, identity] for file, identity in zip(source.files, source.ids, strict=True)]}
-            if isinstance(source, TextFiles)
-            else entry
-            for source, entry in zip(corpus.sources, manifest["against"], strict=False)
-        ]
+        against = _with_texts(corpus.sources, manifest["against"])
         folder, inputs, before = directory or str(Path.cwd()), manifest["inputs"], peak_memory_bytes()
         return cls(watch, folder, inputs, against, options, before, against_run or [])
+
+    def with_evals(self, sources: Sequence[Source], fingerprints: list[dict[str, object]]) -> "RunRecord":
+        """Return the record of a run that looks for evaluation items."""
+        return replace(self, evals=_with_texts(sources, fingerprints))
 
     def resume(self) -> "RunRecord":
         """Return the record of the same run for a further step; its stages are added to a copy of the stopwatch."""
@@ -138,7 +139,18 @@ class RunRecord:
             "inputs": self.inputs,
             "against": self.against,
             **({"against_run": self.against_run} if self.against_run else {}),
+            **({} if self.evals is None else {"evals": self.evals}),
         }
+
+
+def _with_texts(sources: Sequence[Source], fingerprints: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return the fingerprints of the first sources; of text files with the path and the id of each."""
+    return [
+        {**entry, "texts": [[file.name, identity] for file, identity in zip(source.files, source.ids, strict=True)]}
+        if isinstance(source, TextFiles)
+        else entry
+        for source, entry in zip(sources, fingerprints, strict=False)
+    ]
 
 
 class SimilarityStats:

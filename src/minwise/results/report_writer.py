@@ -37,10 +37,14 @@ from minwise.search.engine import FinishedSearch, SearchResult
 from minwise.search.stored_state import StoredSource
 
 __all__ = [
+    "change_note",
+    "convert_run_texts",
     "excerpt",
+    "failure_reason",
     "locate_documents",
     "read_bytes",
     "read_labels",
+    "read_rows",
     "read_run_texts",
     "read_texts",
     "read_whole_texts",
@@ -67,7 +71,11 @@ TEXTS_SHOWN = '<div class="sides'
 # Keys of a report that the page shows.
 PAGE_KEYS = ("plan", "caps", "clusters", "largest_clusters", "just_below", "unreadable", "warnings")
 
-CUT_PAGE_KEYS = ("tokens", "most_repeated", "examples", "unreadable", "warnings")
+# Those of other kinds of outputs.
+OTHER_PAGE_KEYS = {
+    "passages": ("tokens", "most_repeated", "examples", "unreadable", "warnings"),
+    "decontamination": ("items", "most_found"),
+}
 
 # A document as a report names it: its file, and its row in that file.
 DocumentName = tuple[str, int]
@@ -128,6 +136,19 @@ def _read(
     sources: Sequence[Source], columns: Columns, rows: Sequence[SourceRow], convert: Callable[[memoryview], Shown]
 ) -> Iterator[tuple[SourceRow, Shown]]:
     """Yield documents with what ``convert`` makes of their texts."""
+    return read_rows(sources, columns, rows, lambda _, text: convert(text))
+
+
+def read_rows(
+    sources: Sequence[Source],
+    columns: Columns,
+    rows: Sequence[SourceRow],
+    convert: Callable[[SourceRow, memoryview], Shown],
+) -> Iterator[tuple[SourceRow, Shown]]:
+    """Yield documents with what ``convert`` makes of them and their texts; see :func:`read_texts`.
+
+    Only the batches with one of the rows are read, and one text is held at a time.
+    """
     for number in dict.fromkeys(number for number, _ in rows):
         ascending = sorted({row for source, row in rows if source == number})
         if isinstance(sources[number], SetsSource):
@@ -135,7 +156,7 @@ def _read(
         with suppress(OSError, MinwiseError):
             sources[number].refuse_changes()
             for row, text in _read_rows(sources[number], columns, ascending):
-                yield (number, row), convert(text)
+                yield (number, row), convert((number, row), text)
 
 
 def _read_rows(source: Source, columns: Columns, rows: list[int]) -> Iterator[tuple[int, memoryview]]:
@@ -307,9 +328,9 @@ def write_report(
     """Write the page of an earlier run again, with the texts that its inputs still have, and return its path.
 
     Args:
-        output: The directory that :func:`minwise.dedup` wrote.
-        audit: A file that an audit with the settings of the run wrote. It is copied to ``audit.json`` in the directory,
-            where later calls read it.
+        output: The directory that :func:`minwise.dedup` or :func:`minwise.decontaminate` wrote.
+        audit: A file that an audit with the settings of the run wrote; none of other runs than deduplications. It is
+            copied to ``audit.json`` in the directory, where later calls read it.
         on_note: Called with one sentence if texts are missing on the page.
 
     Raises:
@@ -320,7 +341,7 @@ def write_report(
 
     run = _open_run(output)
     if run.kind != "dedup":
-        return _write_cut_report(run, audit)
+        return _write_other_report(run, audit, on_note)
     given = None if audit is None else check_path("audit", audit)
     stored = run.folder / "audit.json"
     source = given or (stored if stored.is_file() else None)
@@ -337,30 +358,52 @@ def write_report(
     return run.folder / "report.html"
 
 
-def _write_cut_report(run: FinishedRun, audit: str | PathLike[str] | None) -> Path:
-    """Write the page of a run that cut passages again; its report has all texts that the page shows."""
+def _write_other_report(
+    run: FinishedRun, audit: str | PathLike[str] | None, on_note: Callable[[str], None] | None
+) -> Path:
+    """Write the page of a run that cut passages or found evaluation items again."""
+    if audit is not None:
+        reason = "the run found every passage" if run.kind == "passages" else "its report has figures of its own"
+        raise ConfigError(f"{run.folder}: audit must be left out, got {audit}: {reason}")
+    page, note = _cut_page(run) if run.kind == "passages" else _contamination_page(run)
+    if note:
+        _preserve_texts(run.folder, page, "<mark>")
+    _replace_file(run.folder / "report.html", page.encode())
+    if note and on_note is not None:
+        on_note(note)
+    return run.folder / "report.html"
+
+
+def _cut_page(run: FinishedRun) -> tuple[str, str]:
+    """Return the page of a run that cut passages; its report has all texts that the page shows."""
     from minwise.report.cut_page import cut_page
 
-    if audit is not None:
-        raise ConfigError(f"{run.folder}: audit must be left out, got {audit}: the run found every passage")
-    _replace_file(run.folder / "report.html", cut_page(run.report, run.record).encode())
-    return run.folder / "report.html"
+    return cut_page(run.report, run.record), ""
+
+
+def _contamination_page(run: FinishedRun) -> tuple[str, str]:
+    """Return the page of a decontamination, and a note if texts are missing."""
+    from minwise.report.contamination_page import contamination_page
+    from minwise.results.stored_hits import shown_hits  # here, because it imports this module
+
+    hits, note = shown_hits(run)
+    return contamination_page(run.report, run.record, hits), note
 
 
 def _open_run(output: str | PathLike[str]) -> FinishedRun:
     """Open a run whose report has everything that the page shows."""
-    run = FinishedRun.open(output, kinds=("dedup", "passages"))
-    missing = [name for name in (PAGE_KEYS if run.kind == "dedup" else CUT_PAGE_KEYS) if name not in run.report]
+    run = FinishedRun.open(output, kinds=("dedup", *OTHER_PAGE_KEYS))
+    missing = [name for name in OTHER_PAGE_KEYS.get(run.kind, PAGE_KEYS) if name not in run.report]
     if missing:
         path = run.folder / "report.json"
-        raise FormatError(f"{path}: must be written by this minwise, got one without {missing[0]}; run dedup again")
+        raise FormatError(f"{path}: must be written by this minwise, got one without {missing[0]}; run it again")
     return run
 
 
-def _preserve_texts(folder: Path, page: str) -> None:
+def _preserve_texts(folder: Path, page: str, shown: str = TEXTS_SHOWN) -> None:
     """Copy the old page under another name if it shows more texts than the new one: they may be lost otherwise."""
     old = folder / "report.html"
-    if old.is_file() and old.read_text(encoding="utf-8", errors="replace").count(TEXTS_SHOWN) > page.count(TEXTS_SHOWN):
+    if old.is_file() and old.read_text(encoding="utf-8", errors="replace").count(shown) > page.count(shown):
         _replace_file(folder / WITH_TEXTS, old.read_bytes())
 
 
@@ -401,31 +444,39 @@ def _refuse_other_corpus(path: Path, audit: dict[str, Any], run: FinishedRun) ->
 
 def _read_again(run: FinishedRun) -> tuple[Texts, Reasons, str]:
     """Return the texts that the page shows, why each other text is missing, and a note if some are."""
-    return _read_run(run, shown_documents(run.report), excerpt)
+    return _read_run(run, shown_documents(run.report), lambda _, text: excerpt(text))
 
 
 def read_run_texts(run: FinishedRun, names: Sequence[DocumentName]) -> tuple[dict[DocumentName, bytes], str]:
     """Return the whole texts of documents from the unchanged inputs of a run, and a note if some are missing."""
-    texts, _, note = _read_run(run, names, bytes)
+    return convert_run_texts(run, names, lambda _, text: bytes(text))
+
+
+def convert_run_texts(
+    run: FinishedRun, names: Sequence[DocumentName], convert: Callable[[DocumentName, memoryview], Shown]
+) -> tuple[dict[DocumentName, Shown], str]:
+    """Return what ``convert`` makes of documents and their texts, and a note if some are missing."""
+    texts, _, note = _read_run(run, names, convert)
     return texts, note
 
 
 def _read_run(
-    run: FinishedRun, names: Sequence[DocumentName], convert: Callable[[memoryview], Shown]
+    run: FinishedRun, names: Sequence[DocumentName], convert: Callable[[DocumentName, memoryview], Shown]
 ) -> tuple[dict[DocumentName, Shown], Reasons, str]:
     if run.report["settings"]["shingle"] == "set":
         return {}, {}, ""
     try:
         sources, changes = _unchanged_sources(run, {name for name, _ in names})
     except (MinwiseError, OSError) as error:
-        reason = _reason(error)
+        reason = failure_reason(error)
         return {}, dict.fromkeys(names, reason), f"No texts are shown: {reason}."
     rows = locate_documents(sources, names)
-    read = dict(_read(sources, run.columns, list(rows.values()), convert))
+    names_of = {row: name for name, row in rows.items()}
+    read = dict(read_rows(sources, run.columns, [*names_of], lambda row, text: convert(names_of[row], text)))
     texts = {name: read[row] for name, row in rows.items() if row in read}
     reasons = {name: changes.get(name[0], "it could not be read again") for name in names if name not in texts}
     complete = changes or not reasons
-    return texts, reasons, _change_note(changes) if complete else "Some texts could not be read again."
+    return texts, reasons, change_note(changes) if complete else "Some texts could not be read again."
 
 
 def _unchanged_sources(run: FinishedRun, names: set[str]) -> tuple[list[Source], dict[str, str]]:
@@ -464,7 +515,8 @@ def _against_sources(run: FinishedRun, names: set[str]) -> Iterator[tuple[str, S
             yield name, None, f"{name} may have changed since the run"
 
 
-def _change_note(changes: Mapping[str, str]) -> str:
+def change_note(changes: Mapping[str, str]) -> str:
+    """Return a sentence on texts that are missing because of the changes of files; empty without any."""
     if not changes:
         return ""
     first, *others = dict.fromkeys(changes.values())
@@ -473,5 +525,6 @@ def _change_note(changes: Mapping[str, str]) -> str:
     return f"Some texts are not shown: {first}{more}."
 
 
-def _reason(error: Exception) -> str:
+def failure_reason(error: Exception) -> str:
+    """Return why inputs cannot be read, as a part of a sentence."""
     return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
