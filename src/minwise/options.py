@@ -713,6 +713,14 @@ class IndexOptions(LayoutOptions, NormalisationOptions, total=False):
     sketch_only: Annotated[
         bool, Setting(False, "Store only sketches: smaller, and similarities are estimates. Excludes store_text.")
     ]
+    assign: Annotated[
+        bool,
+        Setting(
+            False,
+            "Assign every document to a cluster when it is added: that of the stored documents similar to it. Names of"
+            " clusters never change; those that a new document connects are merged.",
+        ),
+    ]
 
 
 class ExpireOptions(TypedDict, total=False):

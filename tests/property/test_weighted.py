@@ -125,6 +125,16 @@ def test_the_nearest_are_those_of_comparing_all_with_all(sets: Sets, top: int) -
 
 
 @effort(1)
+@given(sets=families, threshold=st.sampled_from([0.3, 0.6]))
+def test_an_audit_counts_the_weighted_pairs(sets: Sets, threshold: float) -> None:
+    distinct = [list(members) for members in dict.fromkeys(sets)]
+    result = mw.audit(distinct, threshold=threshold, **WEIGHTED)
+    expected = true_pairs([frozenset(members) for members in distinct], threshold)
+    assert (result.recall.found, result.recall.of) == (len(expected), len(expected))
+    assert result.settings["discount"] == "common"
+
+
+@effort(1)
 @given(sets=families, threshold=st.sampled_from([0.3, 0.6]), group=st.sampled_from(["star", "components"]))
 def test_removed_documents_have_both_similarities(
     sets: Sets, threshold: float, group: Literal["star", "components"]
@@ -140,6 +150,14 @@ def test_removed_documents_have_both_similarities(
     if group == "star":
         kept = [number for number, keep in enumerate(result.keep) if keep]
         assert not any(left in kept and right in kept for left, right in true_pairs(sets, threshold))
+
+
+def test_an_audit_weighs_fields() -> None:
+    rows = [{"name": name, "city": city} for name in ("anna", "anne", "hanna") for city in ("ulm", "koeln")]
+    options: dict[str, Any] = {"fields": "name:char:2 city:char:2", "weights": "name=1.5", "threshold": 0.5, **SURE}
+    pairs = mw.pairs(rows, **options).num_rows
+    assert pairs > 2
+    assert (mw.audit(rows, **options).recall.found, mw.audit(rows, **options).recall.of) == (pairs, pairs)
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -56,6 +56,10 @@ error: type[mw.MinwiseError] = ConfigError
 with mw.Index.create("news.mw", threshold=0.7, store_text=True, seed=None) as index:
     first_hits = index.query("one two three", max_candidates=100).hits
     side: str | None = index.query("one two three", measure="containment")[0].contained
+mw.audit(TEXTS, discount="common")
+mw.pairs([["a"], ["a", "b"]], shingle="set", weights={"a": 1.5})
+mw.pairs([[1], [1, 2]], shingle="set", weights={1: 1.5})
+mw.Index.create("x.mw", assign=True).clusters()
 mw.Index.create("people.mw", fields={"name": "char:3"}, weights={"name": 2}).query({"name": "Ann"}, 0)
 
 
@@ -77,6 +81,9 @@ mw.dedup(TEXTS, measure="cosine")  # wrong: not a choice
 mw.pairs(TEXTS, discount="rare")  # wrong: not a choice
 mw.audit(TEXTS, within="dump")  # wrong: not a setting of audit
 mw.pairs(TEXTS, across=True)  # wrong: a flag for a name
+mw.audit(TEXTS, discount="rare")  # wrong: not a choice
+mw.pairs([["a"]], shingle="set", weights=2)  # wrong: a number for a mapping
+mw.Index.create("x.mw", assign="yes")  # wrong: a string for a flag
 mw.clusters(TEXTS, measure="containment")  # wrong: not a setting of clusters
 mw.dedup(TEXTS, verify=True)  # wrong: a flag for a choice
 mw.dedup(TEXTS, on_error="ignore")  # wrong: not a choice

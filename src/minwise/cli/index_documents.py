@@ -50,6 +50,7 @@ def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noq
         minwise index create news.mw --store-text --seed 1
         minwise index create people.mw --fields 'name:char:3 phone:digits'
         minwise index create baskets.mw --shingle set
+        minwise index create people.mw --fields 'name:char:3 phone:digits' --assign
     """
     with mw.Index.create(index, **settings_of(given)) as made:
         settings, shown = made.stats()["settings"], describe(made)
@@ -84,6 +85,9 @@ COUNTS = {
 @click.option(
     "--unique", is_flag=True, help="Add only documents that are not near-duplicates; print a decision for every row."
 )
+@click.option(
+    "--assign", is_flag=True, help="Print a decision for every row, with its cluster; the index must assign clusters."
+)
 @output_file("With --unique: file for the kept rows, JSON lines; - prints them.")
 @click.option(
     "--on-duplicate-id",
@@ -96,19 +100,29 @@ COUNTS = {
 @input_options
 @separator_option
 @verbosity_options
-def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, **given: Any) -> None:  # noqa: ANN401
+def add(
+    index: str,
+    inputs: tuple[str, ...],
+    unique: bool,
+    assign: bool,
+    output: str | None,
+    **given: Any,  # noqa: ANN401 - click's values
+) -> None:
     """Add the documents of INPUTS to INDEX.
 
     With - for INPUTS, documents are JSON lines on standard input and must have ids; --format reads other formats, as a
     whole. A few thousand documents are committed at a time. After an interruption the same command continues: a
     document that is already present is left unchanged. With --unique every row is decided in order, and the decisions
-    are printed as JSON lines, each once it is durable; from standard input, as soon as a line arrives.
+    are printed as JSON lines, each once it is durable; from standard input, as soon as a line arrives. With --assign
+    the same lines are printed without leaving documents out; they name the cluster of each document, and those that it
+    merged.
 
     Examples:
         minwise index add news.mw 'day1/*.parquet'
         minwise index add news.mw day2.jsonl --unique -o fresh.jsonl
         minwise index add news.mw pages.csv --id-column url --metadata-column lang
         minwise index add people.mw people.csv
+        minwise index add people.mw new.csv --assign > clusters.jsonl
         minwise index add baskets.mw orders.csv --text-column items --separator ';'
     """
     if output is not None and not unique:
@@ -120,18 +134,22 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
         mw.Index.open(index, "w", threads=settings.pop("threads")) as opened,
         _fault_printer(given["on_error"]) as report,
     ):
+        if assign and not opened.assigns_clusters:
+            raise ConfigError(f"assign needs an index that was created with --assign, got {index}")
+        printed = unique or assign
         settings |= {"progress": progress_bars(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
-        if unique:
-            counts = _add_unique(opened, (index, *inputs), output, settings, overwrite=given["overwrite"])
+        if printed:
+            settings["unique"] = unique
+            counts = _add_decided(opened, (index, *inputs), output, settings, overwrite=given["overwrite"])
         else:
             counts = opened.add_from(Files(inputs), **settings)
         documents = len(opened)
     seconds = round(time.monotonic() - started, 3)
     if given["as_json"]:
         result = {"index": index, **counts, "documents": documents, "run": {"seconds": seconds}}
-        click.echo(json.dumps(result, indent=2, ensure_ascii=False), err=unique)
+        click.echo(json.dumps(result, indent=2, ensure_ascii=False), err=printed)
     elif not given["quiet"]:
-        click.echo(f"{'minwise: ' if unique else ''}{_add_summary(counts)}; {documents:,} in {index}", err=unique)
+        click.echo(f"{'minwise: ' if printed else ''}{_add_summary(counts)}; {documents:,} in {index}", err=printed)
 
 
 @contextmanager
@@ -150,7 +168,7 @@ def _fault_printer(on_error: str) -> Iterator[Callable[[str], None]]:
         lines.finish()
 
 
-def _add_unique(
+def _add_decided(
     index: "mw.Index", inputs: tuple[str, ...], output: str | None, settings: dict[str, Any], *, overwrite: bool
 ) -> Mapping[str, Any]:
     """Decide every row; kept rows go to the output, decisions to standard output unless it has the kept rows."""

@@ -379,7 +379,7 @@ record_options = add_options(*_setting_options("fields", "weights", of=IndexOpti
 separator_option = setting_option("separator", metavar="TEXT")
 # Settings of a new index.
 index_options = add_options(
-    *_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES, "store_text", "sketch_only", of=IndexOptions)
+    *_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES, "store_text", "sketch_only", "assign", of=IndexOptions)
 )
 
 

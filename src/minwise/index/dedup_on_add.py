@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from minwise.checks import check_choice, show
 from minwise.errors import InputError
+from minwise.index.clusters import Clusters
 from minwise.index.lookup import ExistingDocument, Lookup
 from minwise.index.records import DocumentColumns, DocumentIds, DocumentRecord, checksum_of, encode_metadata, seal
 from minwise.index.result_types import Added, Decision, Metadata, OnDuplicateId
@@ -178,7 +179,12 @@ def removed_documents(documents: Sequence[ExistingDocument], store: Store, *, te
 
 
 def decide_documents(
-    documents: NewDocuments, unique: Sequence[bool], builder: AddBuilder, lookup: Lookup, view: View
+    documents: NewDocuments,
+    unique: Sequence[bool],
+    builder: AddBuilder,
+    lookup: Lookup,
+    view: View,
+    clusters: Clusters | None = None,
 ) -> list[Decision]:
     """Decide on each document in order; a later document is compared with the accepted earlier ones.
 
@@ -188,37 +194,49 @@ def decide_documents(
         builder: Decides by id, and collects accepted documents.
         lookup: Finds near-duplicates.
         view: The view that ``lookup`` reads; accepted documents are added to it.
+        clusters: The clusters to which documents are assigned, if the index has any.
     """
-    decider = _DocumentDecider(documents, builder, lookup, view)
+    decider = _DocumentDecider(documents, builder, lookup, view, clusters)
     return [decider.decide(row, unique=check) for row, check in enumerate(unique)]
 
 
 class _DocumentDecider:
     """Accepts documents one by one, each visible to the next."""
 
-    def __init__(self, documents: NewDocuments, builder: AddBuilder, lookup: Lookup, view: View) -> None:
+    def __init__(
+        self, documents: NewDocuments, builder: AddBuilder, lookup: Lookup, view: View, clusters: Clusters | None
+    ) -> None:
         self._documents, self._builder, self._lookup, self._view = documents, builder, lookup, view
+        self._clusters = clusters
         # Records of accepted documents, which are not in the database yet.
         self._pending: dict[int, bytes] = {}
 
     def decide(self, row: int, *, unique: bool) -> Decision:
         value, sketches = self._documents.ids.values[row], self._documents.sketches
         status = self._builder.status(row)
-        if status in ("unchanged", "skipped"):
-            return Decision(value, status)
         replaced, similar, truncated = self._builder.replaced_number(row), None, False
+        if status in ("unchanged", "skipped"):
+            return Decision(value, status, cluster=self._cluster_of(replaced))
+        search = sketches.keys[row], sketches.bodies[row], replaced, self._pending
         if unique:
-            keys, body = sketches.keys[row], sketches.bodies[row]
-            similar, truncated = self._lookup.most_similar(keys, body, replaced, self._pending)
+            similar, truncated = self._lookup.most_similar(*search)
         if similar is not None:
-            original = self._lookup.id_of(similar)
-            return Decision(value, "duplicate", original, similar.similarity, truncated)
-        self._accept(row, replaced)
-        return Decision(value, status, truncated=truncated)
+            original, cluster = self._lookup.id_of(similar), self._cluster_of(similar.number)
+            return Decision(value, "duplicate", original, similar.similarity, truncated, cluster)
+        if self._clusters is None:
+            self._accept(row, replaced)
+            return Decision(value, status, truncated=truncated)
+        joined, shortened = ([], truncated) if unique else self._lookup.similar(*search)
+        cluster, merged = self._clusters.assign(self._accept(row, replaced), joined)
+        return Decision(value, status, truncated=shortened, cluster=cluster, merged=merged)
 
-    def _accept(self, row: int, replaced: int | None) -> None:
+    def _cluster_of(self, number: int | None) -> int | None:
+        return None if self._clusters is None or number is None else self._clusters.find(number)
+
+    def _accept(self, row: int, replaced: int | None) -> int:
         number, record = self._builder.accept(row)
         self._pending[number] = record
         self._view.push(number, self._documents.keys([row]))
         if replaced is not None:
             self._view.hide(replaced)
+        return number

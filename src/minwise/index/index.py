@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, timedelta
 from os import PathLike
 from pathlib import Path
@@ -15,6 +16,7 @@ from minwise._internal.formatting import plural
 from minwise.checks import check_choice, check_integer, check_path, check_raised_threshold, check_threads, show
 from minwise.errors import ConfigError, FormatError, InputError, MismatchError
 from minwise.index import ingest
+from minwise.index.clusters import Clusters
 from minwise.index.database import DATABASE, REMEDY
 from minwise.index.dedup_on_add import AddBuilder, NewDocuments, decide_documents, removed_documents
 from minwise.index.expiry import ExpiryRule, ExpiryScan
@@ -173,6 +175,8 @@ class Index:
             store_text: Store the texts too, to show passages of them. Default: False.
             sketch_only: Store only sketches: smaller, and similarities are estimates. Excludes store_text. Default:
                 False.
+            assign: Assign every document to a cluster when it is added: that of the stored documents similar to it.
+                Names of clusters never change; those that a new document connects are merged. Default: False.
 
         Raises:
             ConfigError: If a setting breaks its rule, or the directory is not empty.
@@ -241,6 +245,11 @@ class Index:
     def plan(self) -> Plan:
         """Threshold, bands and rows."""
         return self._settings.plan
+
+    @property
+    def assigns_clusters(self) -> bool:
+        """Whether documents are assigned to clusters when they are added."""
+        return self._settings.assign
 
     @property
     def shingler(self) -> Shingler:
@@ -535,11 +544,27 @@ class Index:
         policy: OnDuplicateId,
     ) -> Added:
         documents = NewDocuments.check(self._check_ids(ids), sketches, texts, metadata)
+        policies = [policy] * len(sketches)
+        if self._settings.assign:
+            fates: list[str] = [one.fate for one in self._decide(documents, [False] * len(sketches), policies)]
+            return Added(*map(fates.count, Added._fields))
         with self._writing() as writer:
-            builder = AddBuilder(documents, [policy] * len(sketches), self._lookup, self._view, self._store)
+            builder = AddBuilder(documents, policies, self._lookup, self._view, self._store)
             added = builder.add_all()
             writer.commit(builder.batch())
         return added
+
+    def _decide(
+        self, documents: NewDocuments, unique: Sequence[bool], policies: Sequence[OnDuplicateId]
+    ) -> list[Decision]:
+        """Decide on each document, and commit what is added."""
+        with self._writing() as writer:
+            builder = AddBuilder(documents, policies, self._lookup, self._view, self._store)
+            clusters = Clusters(self._store, self._view.state.next) if self._settings.assign else None
+            decisions = decide_documents(documents, unique, builder, self._lookup, self._view, clusters)
+            rows = [] if clusters is None else clusters.changed_rows()
+            writer.commit(replace(builder.batch(), clusters=rows), pushed=True)
+        return decisions
 
     def add_unique(
         self,
@@ -605,11 +630,22 @@ class Index:
         if not len(checks) == len(policies) == len(sketches):
             counts = f"{len(checks)}, {len(policies)} and {len(sketches)}"
             raise InputError(f"there must be as many of unique and on_duplicate_id as ids, got {counts}")
-        with self._writing() as writer:
-            builder = AddBuilder(documents, policies, self._lookup, self._view, self._store)
-            decisions = decide_documents(documents, checks, builder, self._lookup, self._view)
-            writer.commit(builder.batch(), pushed=True)
-        return decisions
+        return self._decide(documents, checks, policies)
+
+    def clusters(self) -> list[tuple[DocumentId, int]]:
+        """Return the id of every document and its cluster, in the order of addition.
+
+        Raises:
+            ConfigError: If the index does not assign clusters.
+        """
+        if not self._settings.assign:
+            raise ConfigError("clusters need an index that assigns them, got another one; create it with assign=True")
+        with self._reading():
+            clusters = Clusters(self._store, self._view.state.next)
+            return [
+                (self._lookup.document_id(number, record), clusters.find(number))
+                for number, record in self._store.checked_rows("documents")
+            ]
 
     def remove(self, ids: Iterable[DocumentId]) -> int:
         """Remove documents in one durable transaction, and return how many of the ids were in the index.
@@ -765,6 +801,7 @@ class Index:
         kept: BinaryIO | None = None,
         decisions: BinaryIO | None = None,
         *,
+        unique: bool = True,
         on_duplicate_id: OnDuplicateId = "error",
         text_column: str | Sequence[str] = "text",
         id_column: str | None = None,
@@ -778,7 +815,7 @@ class Index:
         progress: ProgressSetting = None,
         on_fault: Callable[[str], None] | None = None,
     ) -> DedupCounts:
-        """Add the documents of a source that have no near-duplicate in the index or earlier in the source.
+        """Add the documents of a source that have no near-duplicate in the index or earlier in the source, or all.
 
         Lines of a stream are decided on as soon as they arrive. A decision is written after it is durable.
 
@@ -788,6 +825,8 @@ class Index:
             kept: Binary file for the rows that the index holds: lines of a stream unchanged, other rows as JSON lines
                 with ``id``, ``text`` and ``metadata``; default: not written.
             decisions: Binary file for one JSON line per row, in their order; default: not written.
+            unique: Whether documents are left out that have a near-duplicate. In an index that assigns clusters,
+                decisions name the cluster of each document, with and without it.
             on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
                 document, ``replace`` stores the new one.
             text_column: Column of the text; several columns are joined by a line break. In an index of sets the column
@@ -818,7 +857,7 @@ class Index:
             delimiter=delimiter, encoding=encoding, separator=separator, on_error=on_error, memory=memory,
             progress=progress, on_fault=on_fault,
         )  # fmt: skip
-        return ingest.add_stream(self, source, kept, decisions, options, on_duplicate_id)
+        return ingest.add_stream(self, source, kept, decisions, options, on_duplicate_id, unique=unique)
 
     def query_from(
         self,

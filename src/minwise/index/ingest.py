@@ -129,8 +129,10 @@ def add_stream(
     decisions: BinaryIO | None,
     options: ReadOptions,
     on_duplicate_id: OnDuplicateId,
+    *,
+    unique: bool,
 ) -> DedupCounts:
-    """Add the documents of a source that have no near-duplicate; see :meth:`Index.add_stream`."""
+    """Add the documents of a source, with a decision on each; see :meth:`Index.add_stream`."""
     _refuse_index_files(index, source)
     reader, faults = SourceReader(source, options, index), IngestFaults(options)
     if kept is not None and index.elements is not None and not reader.is_stream:
@@ -141,7 +143,7 @@ def add_stream(
         for batch in reader:
             faults.record(batch)
             with _reporting_earlier(counts):
-                decided = _decide(index, batch, on_duplicate_id)
+                decided = _decide(index, batch, on_duplicate_id, unique=unique)
             _write(kept, _kept_lines(batch, decided, written))
             _write(decisions, _decision_lines(batch, decided))
             counts.update(COUNT_NAMES[decision.fate] for decision in decided)
@@ -150,10 +152,10 @@ def add_stream(
     return cast(DedupCounts, _result(counts, faults, reader))
 
 
-def _decide(index: "Index", batch: "SourceBatch", on_duplicate_id: OnDuplicateId) -> list[Decision]:
+def _decide(index: "Index", batch: "SourceBatch", on_duplicate_id: OnDuplicateId, *, unique: bool) -> list[Decision]:
     if not batch.ids:
         return []
-    return index.add_unique(batch.ids, batch.texts, batch.metadata, on_duplicate_id=on_duplicate_id)
+    return index.add_each(batch.ids, batch.texts, batch.metadata, unique=unique, on_duplicate_id=on_duplicate_id)
 
 
 def query_from(
@@ -298,6 +300,7 @@ def _decision_row(decision: Decision) -> dict[str, Any]:
         "duplicate_of": decision.duplicate_of,
         "similarity": decision.similarity,
         "truncated": decision.truncated,
+        **({} if decision.cluster is None else {"cluster": decision.cluster, "merged": list(decision.merged)}),
     }
 
 

@@ -307,6 +307,24 @@ class Lookup:
                 break
         return next(iter(comparison.hits), None), not comparison.is_complete
 
+    def similar(
+        self, keys: NDArray[np.uint64], body: bytes, excluded: int | None, pending: Mapping[int, bytes]
+    ) -> tuple[list[int], bool]:
+        """Return the numbers of all documents similar to a new one, and whether the search was cut short.
+
+        The arguments are those of :meth:`most_similar`.
+        """
+        plan = self._settings.plan
+        max_miss = max(MIN_MISS, min(MAX_MISS, 1 - plan.recall))
+        goal = SearchGoal(plan.threshold, top=MAX_CANDIDATES, budget=MAX_CANDIDATES, max_miss=max_miss)
+        for limits in self._attempts(MAX_CANDIDATES):
+            (found,) = self._view.candidates(keys[None], *limits, 1)
+            candidates = found if excluded is None else found.without(excluded)
+            comparison = self._compare(body, candidates, goal, pending)
+            if comparison.is_complete:
+                break
+        return [document.number for document in comparison.hits], not comparison.is_complete
+
     def _compare(
         self, body: bytes, candidates: Candidates, goal: SearchGoal, pending: Mapping[int, bytes]
     ) -> Comparison:
@@ -385,8 +403,12 @@ class Lookup:
 
     def id_of(self, document: SimilarDocument) -> DocumentId:
         """Return the id of a document."""
-        with self._store.decoding("documents", document.number):
-            return DocumentRecord.decode(document.record).id
+        return self.document_id(document.number, document.record)
+
+    def document_id(self, number: int, record: bytes) -> DocumentId:
+        """Return the id of a stored document."""
+        with self._store.decoding("documents", number):
+            return DocumentRecord.decode(record).id
 
     def _hit(self, document: SimilarDocument) -> Hit:
         record, metadata = self._decode(document.number, document.record)

@@ -22,6 +22,7 @@ from minwise._internal.atomic import rename_directory
 from minwise._internal.locks import locked_directory
 from minwise._internal.temporary import output_writer
 from minwise.errors import ConfigError, FormatError
+from minwise.index.clusters import Clusters
 from minwise.index.database import DATABASE, REMEDY, add_file_name, create_private, sync
 from minwise.index.records import DocumentRecord, checksum_of
 from minwise.index.result_types import Damage, IndexStats, SegmentStats
@@ -102,6 +103,9 @@ def _copy(file: BinaryIO, path: Path) -> None:
 def find_damage(settings: IndexSettings, view: View, store: Store) -> list[Damage]:
     """Read every byte of the index, compare it with its checksum, and check counts and digest."""
     damages = [*_damaged_segments(view), *_damaged_rows(settings, view, store)]
+    if settings.assign:
+        rows = Clusters(store, view.state.next).damaged_rows()
+        damages += [Damage(str(store.path), row.removeprefix(f"{store.path}: ")) for row in rows]
     known = {damage.what for damage in damages}
     damages += [Damage(str(store.path), message) for message in store.integrity_errors() if message not in known]
     return damages

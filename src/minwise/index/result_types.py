@@ -151,6 +151,9 @@ class Decision(NamedTuple):
         duplicate_of: The id of the most similar document in the index; None unless the document is a duplicate.
         similarity: The similarity to that document.
         truncated: True if the search for near-duplicates was cut short.
+        cluster: In an index that assigns clusters, that of the document, or of the one that it duplicates: the number
+            of its first document. None in any other index.
+        merged: Clusters that became that one with this document.
     """
 
     id: DocumentId
@@ -158,6 +161,8 @@ class Decision(NamedTuple):
     duplicate_of: DocumentId | None = None
     similarity: float | None = None
     truncated: bool = False
+    cluster: int | None = None
+    merged: tuple[int, ...] = ()
 
     @property
     def kept(self) -> bool:

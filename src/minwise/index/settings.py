@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.checks import check_choice, check_seed, show
+from minwise.checks import check_choice, check_seed, check_type, show
 from minwise.errors import ConfigError, FormatError, InputError, MismatchError
 from minwise.inputs.elements import Elements
 from minwise.inputs.items import ItemSets
@@ -45,8 +45,10 @@ __all__ = [
 FORMAT_VERSION = 2
 # Version of an index of sets or records. An index of texts stays at the version before, which more programs read.
 SETS_VERSION = 3
+# Version of an index that assigns documents to clusters, of texts, sets or records.
+CLUSTERS_VERSION = 4
 # Versions that are read; the first commit of a writer turns version 1 into 2.
-READABLE_VERSIONS = (1, 2, 3)
+READABLE_VERSIONS = (1, 2, 3, 4)
 OpenMode = Literal["r", "w"]
 STORES: tuple[StoreName, ...] = ("shingles", "text", "sketch")
 
@@ -64,6 +66,7 @@ class IndexSettings:
             of each slot.
         secret: Whether the seed was drawn at random; a secret seed is never shown.
         version: The format version of the index.
+        assign: Whether documents are assigned to clusters.
     """
 
     find: SearchSettings
@@ -72,6 +75,7 @@ class IndexSettings:
     store: StoreName
     secret: bool
     version: int = FORMAT_VERSION
+    assign: bool = False
 
     @classmethod
     def from_options(
@@ -91,6 +95,7 @@ class IndexSettings:
         sketch_only: bool,
         fields: str | Mapping[str, str] | None = None,
         weights: str | Mapping[str, int] | None = None,
+        assign: bool = False,
         **normalisation: Any,  # noqa: ANN401 - settings of the shingler
     ) -> "IndexSettings":
         """Check the options of :meth:`Index.create`.
@@ -109,10 +114,16 @@ class IndexSettings:
         rule = make_elements(cast("DedupOptions", with_defaults(DedupOptions, kind)), chosen_seed)
         if rule is not None and rule.factors is not None:
             raise ConfigError(f"weights must be whole numbers for an index, got {show(weights)}")
+        if rule is not None and rule.holds_weights:
+            raise ConfigError(f"weights must be left out for an index of sets, got {show(weights)}")
         if rule is not None and store_text:
             raise ConfigError("store_text must be left out for an index of sets or records, got True")
         shingler = Shingler(shingle, bag=bag, seed=chosen_seed, **normalisation) if rule is None else None
-        return cls._build(plan, shingler, rule, scheme, chosen_seed, max_bucket, store, secret=seed is None)
+        made = cls._build(plan, shingler, rule, scheme, chosen_seed, max_bucket, store, secret=seed is None)
+        return made._with_clusters() if check_type("assign", assign, bool) else made
+
+    def _with_clusters(self) -> "IndexSettings":
+        return replace(self, assign=True, version=CLUSTERS_VERSION)
 
     @classmethod
     def _build(
@@ -209,9 +220,10 @@ class IndexSettings:
             "rows": plan.rows,
             "wanted_recall": plan.wanted_recall,
         }
+        clusters = {"assign": True} if self.assign else {}
         return {
             **layout, **shingles, "scheme": self.find.scheme, "max_bucket": self.max_bucket, "store": self.store,
-            "secret_seed": self.secret, **seed,
+            **clusters, "secret_seed": self.secret, **seed,
         }  # fmt: skip
 
     def encode(self) -> bytes:
@@ -240,11 +252,20 @@ class IndexSettings:
             there, here = show(unicode_version), show(_kernel.UNICODE_VERSION)
             raise MismatchError(f"the Unicode version must be the same: {there} there, {here} here")
         try:
+            if version == CLUSTERS_VERSION:
+                return cls._of_clusters(fields)
             if version == SETS_VERSION:
                 return cls._of_sets(fields)
             return replace(cls._from_fields(fields), version=version)
         except (KeyError, TypeError) as error:
             raise FormatError(f"the settings must have the fields of this version: {error}") from None
+
+    @classmethod
+    def _of_clusters(cls, fields: dict[str, Any]) -> "IndexSettings":
+        """Return the settings of an index that assigns clusters."""
+        if fields.pop("assign") is not True:
+            raise TypeError("assign must be true")
+        return (cls._of_sets(fields) if fields["shingle"] == "set" else cls._from_fields(fields))._with_clusters()
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> "IndexSettings":

@@ -49,12 +49,14 @@ class WriteBatch:
         texts: Their texts; empty if texts are not stored.
         keys: For each new document the hash of its id and its band keys.
         removed: Documents to remove, which may include new ones.
+        clusters: Number and content of the rows of the manifest that assign documents to clusters.
     """
 
     documents: DocumentColumns
     texts: list[bytes]
     keys: NDArray[np.uint64]
     removed: list[RemovedDocument]
+    clusters: Sequence[tuple[int, bytes]] = ()
 
     @classmethod
     def removal(cls, removed: list[RemovedDocument]) -> "WriteBatch":
@@ -123,6 +125,8 @@ class Writer:
             self._store.insert("texts", first, texts)
             if len(removed):
                 self._remove_rows(removed)
+            for row, content in batch.clusters:
+                self._store.put("manifest", row, content)
 
         blocks = [*view.recent, *([(first, batch.keys)] if count else [])]
         if new.next - state.flushed >= FLUSH_DOCUMENTS:
