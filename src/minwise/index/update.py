@@ -26,7 +26,7 @@ from minwise.inputs.files import File
 from minwise.search.bands import FAULTY, FILLED
 from minwise.search.documents import Documents, SearchJob
 from minwise.search.state_writer import StateFiles
-from minwise.search.stored_state import STATE_KIND, KeptFile, StoredSource, StoredState
+from minwise.search.stored_state import STATE_KIND, KeptFile, StateSource, StoredState
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import SearchSettings
 
@@ -118,7 +118,7 @@ def open_update(path: Path, settings: SearchSettings, threads: int, stack: ExitS
     return update
 
 
-class _IndexSource(StoredSource):
+class _IndexSource(StateSource):
     """Documents of an index; a row is the number of a document in the index."""
 
     def __init__(self, state: "_IndexState", name: str) -> None:

@@ -22,7 +22,7 @@ from minwise.inputs.source import Columns, Source, TextSettings
 from minwise.results.finished_run import FinishedRun
 from minwise.results.output import Output
 from minwise.search.documents import Documents
-from minwise.search.stored_state import STATE_KIND, StoredSource, StoredState
+from minwise.search.stored_state import STATE_KIND, StateSource, StoredState
 from minwise.settings import SearchSettings
 
 __all__ = ["EarlierRun", "EarlierRuns", "open_earlier_runs"]
@@ -110,7 +110,7 @@ class EarlierRun:
             MismatchError: If the rows are missing.
         """
         if stored and self.state is not None:
-            return [*StoredSource.all_of(self.state, Path(self.name) / "kept")] if self.kept else []
+            return [*StateSource.all_of(self.state, Path(self.name) / "kept")] if self.kept else []
         paths = self._kept_paths() if self.kept else []
         if not paths:
             return []
@@ -185,7 +185,7 @@ class EarlierRuns:
         """
         for run, sources in zip(self.all, self._by_run, strict=True):
             end = first + len(sources)
-            if not any(isinstance(source, StoredSource) for source in sources):
+            if not any(isinstance(source, StateSource) for source in sources):
                 run.refuse_changed_rows(sum(documents.rows[first:end]))
             first = end
 

@@ -205,7 +205,7 @@ class AddedColumns:
         return EditedRows(*NO_CUTS, values=self.values(rows))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredColumns, (self._stored(),)
+        return PackedColumns, (self._stored(),)
 
     def _stored(self) -> bytes:
         """Return the values of all rows in compressed bytes."""
@@ -220,7 +220,7 @@ class AddedColumns:
 
 
 @dataclass(frozen=True)
-class StoredColumns:
+class PackedColumns:
     """Added columns of all rows of a source, for another process.
 
     Attributes:

@@ -35,7 +35,7 @@ from minwise.search.bands import FAULTY
 from minwise.search.common_phrases import COMMON
 from minwise.search.documents import Corpus, Documents
 from minwise.search.engine import FinishedSearch
-from minwise.search.stored_state import StoredSource
+from minwise.search.stored_state import StateSource
 from minwise.search.verification import BINS, count_by_bin, floor_bin
 
 __all__ = [
@@ -433,7 +433,7 @@ def source_counts(documents: Documents, keep: NDArray[np.bool_]) -> list[dict[st
     for number, source in enumerate(documents.corpus.sources):
         states = documents.states[documents.starts[number] : documents.starts[number + 1]]
         faulty = int(np.count_nonzero(states == FAULTY))
-        rows_read = source.corpus_rows if isinstance(source, StoredSource) else len(states)
+        rows_read = source.corpus_rows if isinstance(source, StateSource) else len(states)
         row = {"source": _source_name(source), "rows": rows_read, "quarantined": faulty}
         if number < documents.corpus.against:
             rows.append({**row, "against": True})

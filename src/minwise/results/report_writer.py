@@ -34,7 +34,7 @@ from minwise.results.finished_run import NANOSECONDS, FinishedRun
 from minwise.results.report_data import RunRecord
 from minwise.search.documents import Documents
 from minwise.search.engine import FinishedSearch, SearchResult
-from minwise.search.stored_state import StoredSource
+from minwise.search.stored_state import StateSource
 
 __all__ = [
     "change_note",
@@ -296,7 +296,7 @@ def _missing_reasons(missing: Sequence[DocumentName], sources: Sequence[Source])
 
 
 def _missing_reason(source: Source | None) -> str:
-    if isinstance(source, StoredSource):
+    if isinstance(source, StateSource):
         return "its run saved a state, which has no texts"
     if isinstance(source, StandardInput):
         return "standard input cannot be read a second time"

@@ -36,12 +36,12 @@ from minwise.text.shingling import Shingler, kernel_shingler
 
 __all__ = [
     "MIN_TOKENS",
-    "Candidates",
     "Contamination",
     "CutRows",
     "EvalItems",
     "HitRows",
     "HitWriter",
+    "ItemCandidates",
     "ItemGrams",
     "Locator",
     "checked_table",
@@ -591,7 +591,7 @@ def _offsets(sizes: "Int64s | Numbers") -> Int64s:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-class Candidates:
+class ItemCandidates:
     """Pairs of a document and an item, which are taken in the order of documents."""
 
     def __init__(self, work: WorkDirectory) -> None:
@@ -621,7 +621,7 @@ class Candidates:
 
 def _read_candidates(job: SearchJob, result: Contamination, locator: Locator) -> None:
     """Read the documents with enough n-grams again, and write the hits with their spans."""
-    writer, candidates = HitWriter(job.work, job.limits.memory // WAITING_SHARE), Candidates(job.work)
+    writer, candidates = HitWriter(job.work, job.limits.memory // WAITING_SHARE), ItemCandidates(job.work)
     documents = result.documents
     wanted = candidates.documents(len(documents))
     with job.progress.stage("read again", int(np.count_nonzero(wanted)), "documents") as stage:

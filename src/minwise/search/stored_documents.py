@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from minwise.search.bands import FILLED, NO_KEY
 from minwise.search.documents import MOST_TOKENS, Corpus, SearchJob, unify_types
-from minwise.search.stored_state import SharedKeys, StoredSource, StoredState
+from minwise.search.stored_state import SharedKeys, StateSource, StoredState
 from minwise.search.workdir import WorkDirectory
 
 __all__ = ["select_stored", "stored_sets", "without_stored"]
@@ -50,11 +50,11 @@ def without_stored(corpus: Corpus) -> Corpus:
     return replace(corpus, sources=corpus.sources[stored:], against=corpus.against - stored)
 
 
-def _stored_sources(corpus: Corpus) -> list[StoredSource]:
-    return [source for source in corpus.sources if isinstance(source, StoredSource)]
+def _stored_sources(corpus: Corpus) -> list[StateSource]:
+    return [source for source in corpus.sources if isinstance(source, StateSource)]
 
 
-def _states(sources: Sequence[StoredSource]) -> list[StoredState]:
+def _states(sources: Sequence[StateSource]) -> list[StoredState]:
     """Return the states of the sources, in their order."""
     return list({id(source.state): source.state for source in sources}.values())
 
@@ -64,7 +64,7 @@ def _starts(states: Sequence[StoredState]) -> Numbers:
     return np.cumsum([0, *(state.documents for state in states)]).astype(np.int64)
 
 
-def _choose_rows(sources: Sequence[StoredSource], work: WorkDirectory) -> None:
+def _choose_rows(sources: Sequence[StateSource], work: WorkDirectory) -> None:
     """Tell the sources which of their rows take part."""
     names = work.names("kept-")
     numbers = np.concatenate([work.open(name).read("numbers").astype(np.int64) for name in names])

@@ -34,7 +34,7 @@ from minwise.search.bands import NO_KEY
 from minwise.search.documents import SearchJob
 from minwise.search.workdir import WorkDirectory
 
-__all__ = ["PART_DOCUMENTS", "STATE_KIND", "KeptFile", "SharedKeys", "StoredSource", "StoredState", "element_sums"]
+__all__ = ["PART_DOCUMENTS", "STATE_KIND", "KeptFile", "SharedKeys", "StateSource", "StoredState", "element_sums"]
 
 STATE_KIND = FileKind(b"MINSTAT\n", 1, "state file", "delete the directory state, so that kept rows are read again")
 # Documents of a part: the keys of a band of one part take 24 MB with their documents.
@@ -188,7 +188,7 @@ def element_sums(sizes: Numbers, elements: NDArray[np.uint64]) -> NDArray[np.uin
     return sums
 
 
-class StoredSource(Source):
+class StateSource(Source):
     """Kept file of an earlier run of which only the state is read. Its rows are those that share a key with a new one.
 
     Attributes:
@@ -211,7 +211,7 @@ class StoredSource(Source):
         return self.total
 
     @classmethod
-    def all_of(cls, state: StoredState, folder: Path) -> list["StoredSource"]:
+    def all_of(cls, state: StoredState, folder: Path) -> list["StateSource"]:
         """Return the sources of a state, whose kept files are in ``folder``."""
         firsts = np.cumsum([0, *(file.rows for file in state.files)]).tolist()
         return [cls(state, first, file, folder) for first, file in zip(firsts, state.files, strict=False)]

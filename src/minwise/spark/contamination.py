@@ -18,12 +18,12 @@ from minwise._internal.arrays import from_numpy
 from minwise.inputs.source import Batch, Source
 from minwise.search.bands import NO_DOCUMENT
 from minwise.search.contamination import (
-    Candidates,
     Contamination,
     CutRows,
     EvalItems,
     HitRows,
     HitWriter,
+    ItemCandidates,
     Locator,
     checked_table,
     count_contamination,
@@ -67,7 +67,7 @@ ITEMS = "items"
 ITEM_BITS, ITEM_MASK = np.uint64(32), np.uint64(0xFFFF_FFFF)
 
 
-class Lookup(NamedTuple):
+class ItemLookup(NamedTuple):
     """What tasks look for.
 
     Attributes:
@@ -94,7 +94,7 @@ class ContaminationStages:
 
     def __init__(self, stages: StageStore, job: SearchJob, items: EvalItems, rule: ContaminationRule) -> None:
         self.stages, self.job, self.work, self.items, self.rule = stages, job, job.work, items, rule
-        self.lookup = Lookup(rule, shingler_of(job))
+        self.lookup = ItemLookup(rule, shingler_of(job))
         self.tasks = plan_tasks(job.corpus.sources)
 
     def run(self) -> Contamination:
@@ -172,7 +172,7 @@ class ContaminationStages:
 
     def _candidates_of_tasks(self, documents: Documents) -> Iterator[tuple[str, Arrays]]:
         """Yield the pairs of a document and an item of each task; its documents are numbered from 0."""
-        candidates = Candidates(self.work)
+        candidates = ItemCandidates(self.work)
         for task, (first, stop) in enumerate(task_bounds(self.tasks, documents.starts)):
             keys = candidates.of(first, stop)
             own, numbers = np.unique((keys >> ITEM_BITS).astype(np.uint32), return_inverse=True)
@@ -224,7 +224,7 @@ def _scanned_files(
             yield StageFile(keys, (work.folder / keys).stat().st_size, {"spans": spans})
 
 
-def _locator(folder: StageFolder, lookup: Lookup) -> Locator:
+def _locator(folder: StageFolder, lookup: ItemLookup) -> Locator:
     with folder.reading("wanted", "rarity") as work:
         file = work.open("rarity")
         rare, counts = file.read("rare").astype(bool), file.read("counts").astype(np.int64)

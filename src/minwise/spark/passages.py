@@ -68,7 +68,7 @@ SCANNED_DOCUMENTS = 1 << 16
 POSITION_BITS = np.uint64(0xFFFF_FFFF)
 
 
-class Scan(NamedTuple):
+class PassageScan(NamedTuple):
     """What tasks look for.
 
     Attributes:
@@ -89,7 +89,7 @@ class PassageStages:
 
     def __init__(self, stages: StageStore, job: SearchJob, wanted: PassageSettings) -> None:
         self.stages, self.job, self.work = stages, job, job.work
-        self.scan = Scan(job.settings, wanted)
+        self.scan = PassageScan(job.settings, wanted)
         self.tasks = plan_tasks(job.corpus.sources)
 
     def run(self, *, only_reference: bool) -> Passages:
@@ -229,7 +229,7 @@ def _ranges(entry_bytes: int) -> list[EntryRange]:
     return pack_ranges([-(-entry_bytes // PARTITIONS)] * PARTITIONS, GROUPED_BYTES)
 
 
-def _write_segments(stages: StageStore, corpus: Corpus, scan: Scan, tasks: list[ReadTask]) -> "DataFrame":
+def _write_segments(stages: StageStore, corpus: Corpus, scan: PassageScan, tasks: list[ReadTask]) -> "DataFrame":
     """Return the tasks that read all sources and write the documents, and the entries of their segments."""
     location, directory = stages.location, str(Path.cwd())
 
@@ -241,7 +241,9 @@ def _write_segments(stages: StageStore, corpus: Corpus, scan: Scan, tasks: list[
     return task_frame(stages.session, len(tasks)).mapInArrow(read, FILES)
 
 
-def _segment_files(folder: StageFolder, corpus: Corpus, scan: Scan, number: int, task: ReadTask) -> Iterator[StageFile]:
+def _segment_files(
+    folder: StageFolder, corpus: Corpus, scan: PassageScan, number: int, task: ReadTask
+) -> Iterator[StageFile]:
     """Write the files of a task: the documents, with the fact ``spans``, and entries as soon as there are many."""
     scanner = _TaskScanner(folder, scan, number)
     rows = [rows for span in task for rows in span_rows(corpus, span, SCANNED_DOCUMENTS, scanner.process)]
@@ -257,7 +259,7 @@ def _segment_files(folder: StageFolder, corpus: Corpus, scan: Scan, number: int,
 class _TaskScanner:
     """Scanner of the documents of a task, which it numbers from 0."""
 
-    def __init__(self, folder: StageFolder, scan: Scan, task: int) -> None:
+    def __init__(self, folder: StageFolder, scan: PassageScan, task: int) -> None:
         self.folder, self.task, self.documents = folder, task, 0
         self.files: list[StageFile] = []
         self.scanner = scan.scanner(self.write)
@@ -311,7 +313,7 @@ def _entry_blocks(
 
 
 def _gram_blocks(
-    corpus: Corpus, scan: Scan, task: ReadTask, starts: Int64s, wanted: dict[str, Any], ranges: list[EntryRange]
+    corpus: Corpus, scan: PassageScan, task: ReadTask, starts: Int64s, wanted: dict[str, Any], ranges: list[EntryRange]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Read documents of a task again; yield the entries of their unresolved L-grams for each range."""
     spilled: list[list[NDArray[np.uint8]]] = []
