@@ -527,6 +527,11 @@ class Documents:
         flags = [self.label_places(one) < len(one.labels) for one in rule.protect]
         return np.logical_or.reduce(flags) if flags else None
 
+    def check_values(self) -> None:
+        """Raise ConfigError if no document has a value in one of the columns whose values are kept."""
+        for column in self.corpus.columns.values:
+            self._values_of(column)
+
     def value_column(self, name: str) -> pa.Array:
         """Return the values of a column that orders documents, of one type, null where a document has none.
 

@@ -249,6 +249,7 @@ class LocalEngine:
         read_documents(without_bands(job) if job.settings.weighted else job)
         select_stored(job)
         documents = Documents(job.corpus, job.work)
+        documents.check_values()
         return_freed_memory()
         verifier = CandidateVerifier(
             job, documents, documents.keep_order(job.settings.keep_rule), for_report=for_report

@@ -92,6 +92,7 @@ class SparkEngine:
             make = lambda: write_signatures(self.session, stages.location, corpus, first, tasks)  # noqa: E731
             collect_documents(stages.run_tasks("signatures", make), corpus, work)
         documents = Documents(corpus, work)
+        documents.check_values()
         search = CandidateVerifier(job, documents, documents.keep_order(settings.keep_rule), for_report=for_report)
         copies = search.collapse_copies()
         if settings.measure == "containment":
