@@ -399,6 +399,7 @@ class NearestIndex:
         top: int,
         at_least: float,
         threads: int,
+        containment: bool = False,
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], int]: ...
 
 @final

@@ -228,9 +228,9 @@ def pairs(
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
-            have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
-            join. Default: jaccard.
+        measure: Measure of two documents: jaccard is the share of the elements of both that they have in common;
+            containment is the share of the smaller one, which lies in the larger one, found by an exact join. Default:
+            jaccard.
         among: Second table: only pairs of one document of each table are found, none inside a table.
         within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
             compared with each other.
@@ -339,9 +339,9 @@ def write_pairs(
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
-            have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
-            join. Default: jaccard.
+        measure: Measure of two documents: jaccard is the share of the elements of both that they have in common;
+            containment is the share of the smaller one, which lies in the larger one, found by an exact join. Default:
+            jaccard.
         among: Second table: only pairs of one document of each table are found, none inside a table.
         within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
             compared with each other.
@@ -696,9 +696,9 @@ def dedup(
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
-            have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
-            join. Default: jaccard.
+        measure: Measure of two documents: jaccard is the share of the elements of both that they have in common;
+            containment is the share of the smaller one, which lies in the larger one, found by an exact join. Default:
+            jaccard.
         within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
             compared with each other.
         across: Column, such as source: only rows with different values are compared. Rows without a value are not
@@ -1104,9 +1104,9 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
-            have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
-            join. Default: jaccard.
+        measure: Measure of two documents: jaccard is the share of the elements of both that they have in common;
+            containment is the share of the smaller one, which lies in the larger one, found by an exact join. Default:
+            jaccard.
         within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
             compared with each other.
         across: Column, such as source: only rows with different values are compared. Rows without a value are not
@@ -1346,9 +1346,9 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
-            have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
-            join. Default: jaccard.
+        measure: Measure of two documents: jaccard is the share of the elements of both that they have in common;
+            containment is the share of the smaller one, which lies in the larger one, found by an exact join. Default:
+            jaccard.
         within: Column, such as language or dump: only rows with the same value are compared. Rows without a value are
             compared with each other.
         across: Column, such as source: only rows with different values are compared. Rows without a value are not
@@ -1621,6 +1621,9 @@ def nearest(source: DocumentSource, *, sources: bool = False, **options: "Unpack
         frequencies: With discount common, a file of frequencies that an earlier run saved, instead of those of these
             documents.
         save_frequencies: With discount common, the file to which the frequencies of the run are saved.
+        measure: Measure of two documents: jaccard is the share of the elements of both that they have in common;
+            containment is the share of the smaller one, which lies in the larger one, found by an exact join. Default:
+            jaccard.
         among: Corpus whose documents are listed; if not given, those of the input, without the document.
         top: Number of nearest documents of each document, from 1 to 1,000. Default: 5.
         at_least: Minimum similarity, from 0 to 1; if not given, any element in common is enough.
@@ -1708,6 +1711,9 @@ def write_nearest(
         frequencies: With discount common, a file of frequencies that an earlier run saved, instead of those of these
             documents.
         save_frequencies: With discount common, the file to which the frequencies of the run are saved.
+        measure: Measure of two documents: jaccard is the share of the elements of both that they have in common;
+            containment is the share of the smaller one, which lies in the larger one, found by an exact join. Default:
+            jaccard.
         among: Corpus whose documents are listed; if not given, those of the input, without the document.
         top: Number of nearest documents of each document, from 1 to 1,000. Default: 5.
         at_least: Minimum similarity, from 0 to 1; if not given, any element in common is enough.

@@ -330,9 +330,8 @@ class MeasureOptions(TypedDict, total=False):
         MeasureName,
         Setting(
             "jaccard",
-            "Measure that the threshold applies to: jaccard is the share of the elements of both documents that they"
-            " have in common; containment is the share of the smaller one, which lies in the larger one, found by an"
-            " exact join.",
+            "Measure of two documents: jaccard is the share of the elements of both that they have in common;"
+            " containment is the share of the smaller one, which lies in the larger one, found by an exact join.",
         ),
     ]
 
@@ -642,7 +641,9 @@ class DecontaminateOptions(NormalisationOptions, InputOptions, RunOptions, Engin
     seed: Annotated[int, SEED]
 
 
-class NearestOptions(ElementOptions, NormalisationOptions, InputOptions, RunOptions, DiscountOptions, total=False):
+class NearestOptions(
+    ElementOptions, NormalisationOptions, InputOptions, RunOptions, DiscountOptions, MeasureOptions, total=False
+):
     """Settings of :func:`minwise.nearest` and :func:`minwise.api.write_nearest`."""
 
     among: Annotated[

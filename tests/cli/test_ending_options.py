@@ -351,6 +351,7 @@ def test_a_column_of_votes_must_exist(folder: Path) -> None:
     assert (done.status, done.err.count("\n")) == (FAILURE, 1)
     assert "has no column 'nowhere'" in done.err
 
+
 def test_a_column_without_values_is_refused_before_the_search(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"text": "one two"}\n{"text": "one two"}\n')
     done = run(tmp_path, "dedup", "in.jsonl", "--votes", "nowhere", "-o", "out")

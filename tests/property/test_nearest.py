@@ -98,7 +98,8 @@ def test_kernel_finds_what_comparing_all_finds(sets: Sets, top: int, floor: floa
 def found_rows(source: Sets, among: Sets | None = None, **options: Any) -> list[Neighbour]:  # noqa: ANN401 - settings
     listed = None if among is None else [*map(list, among)]
     table = mw.nearest([*map(list, source)], among=listed, shingle="set", **options)
-    return [(row["left"], row["right"], row["similarity"], row["rank"]) for row in table.to_pylist()]
+    assert table.column_names[2] == ("containment" if "measure" in options else "similarity")
+    return [tuple(row.values()) for row in table.to_pylist()]
 
 
 @effort(2)
@@ -109,6 +110,8 @@ def found_rows(source: Sets, among: Sets | None = None, **options: Any) -> list[
 def test_documents_have_the_neighbours_of_comparing_all(sets: Sets, among: Sets | None, top: int, floor: float) -> None:
     expected = reference.nearest_sets(sets, among, top, floor)
     assert found_rows(sets, among, top=top, at_least=floor) == expected
+    contained = reference.nearest_sets(sets, among, top, floor, is_contained=True)
+    assert found_rows(sets, among, top=top, at_least=floor, measure="containment") == contained
 
 
 @effort(2)

@@ -7,6 +7,7 @@ variable MINWISE_TORTURE set, each runs with all of them.
 import gzip
 import json
 import os
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
@@ -77,6 +78,19 @@ def _texts(folder: Path) -> None:
     write_texts(folder / "texts", 5)
 
 
+def _weighted(folder: Path) -> None:
+    """Write sets of items with weights of their own; one has too few weights."""
+    rng = random.Random(6)
+    families = [rng.sample(range(300), 20) for _ in range(10)]
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for number in range(150):
+        items = [str(item) for item in rng.choice(families) if rng.random() < 0.9]
+        rows.append({"id": number, "items": items, "weights": [round(rng.uniform(0.5, 4), 2) for _ in items]})
+    rows[7]["weights"] = [1.5]
+    (folder / "sets.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
 def _lines(folder: Path) -> None:
     """Write documents on lines, an image, a link, and a file that is compressed and begins with an underscore."""
     (folder / "lines").mkdir(parents=True)
@@ -132,6 +146,19 @@ CASES = {
     ),
     "dialects": Case(_dialects, ("d",), {"on_error": "quarantine", "shingle": "word:3", "threshold": 0.6}, MANY),
     "lines": Case(_lines, ("lines",), {"format": "lines", "on_error": "quarantine", "shingle": "word:3"}, MANY),
+    "weights": Case(
+        _weighted,
+        ("sets.jsonl",),
+        {
+            "shingle": "set",
+            "text_column": "items",
+            "weight": "weights",
+            "threshold": 0.5,
+            "discount": "common",
+            "on_error": "quarantine",
+        },
+        SOME,
+    ),
     "discount": Case(
         _tables,
         tuple(f"t/{name}" for name in TABLES),

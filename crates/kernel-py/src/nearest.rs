@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use minwise_kernel::batch::Sets;
 use minwise_kernel::nearest::{self, Earlier, Wanted, match_greedily};
+use minwise_kernel::verify::Measure;
 use minwise_kernel::weights::{Uniform, WeightTable};
 
 use crate::arrays::sets;
@@ -63,7 +64,8 @@ impl NearestIndex {
     /// Return queries, members and similarities of the `top` nearest sets of each query, best first.
     ///
     /// The sets in `earlier`, found in other indexes, count as members of this one. The member that has the number of a
-    /// query is left out.
+    /// query is left out. With `containment` a similarity is the share of the set with fewer elements.
+    #[pyo3(signature = (offsets, elements, numbers, earlier, top, at_least, threads, containment=false))]
     #[allow(clippy::too_many_arguments, reason = "the arguments of one search")]
     fn nearest<'py>(
         &self,
@@ -75,6 +77,7 @@ impl NearestIndex {
         top: usize,
         at_least: f64,
         threads: usize,
+        containment: bool,
     ) -> PyResult<Matches<'py>> {
         let (sets, numbers) = (sets(offsets.as_slice()?, elements.as_slice()?)?, numbers.as_slice()?);
         check_numbered(sets.len() == numbers.len())?;
@@ -87,7 +90,8 @@ impl NearestIndex {
         if !earlier.fits(numbers.len()) {
             return Err(PyValueError::new_err("every query must have its earlier sets"));
         }
-        let wanted = Wanted { top, at_least };
+        let measure = if containment { Measure::Containment } else { Measure::Jaccard };
+        let wanted = Wanted { top, at_least, measure };
         let work = |threads| match &self.inner {
             Index::Uniform(index) => index.nearest(sets, numbers, earlier, wanted, threads),
             Index::Weighted(index) => index.nearest(sets, numbers, earlier, wanted, threads),

@@ -13,6 +13,9 @@
 //! the cache. Queries whose lists are all short, as most of texts, use counters of all sets instead, of which they visit
 //! few.
 //!
+//! By containment a set shares at most its weight with the query, and needs a share of the smaller weight of both: the
+//! same bounds hold with another formula.
+//!
 //! All weights are whole numbers, and a similarity is one division: the result does not depend on the order of lists,
 //! on blocks, or on how the sets are divided among several indexes. Of equal similarities the smaller number is first.
 
@@ -24,6 +27,7 @@ use rayon::prelude::*;
 use crate::batch::Sets;
 use crate::hash::GOLDEN;
 use crate::join::{Match, search};
+use crate::verify::Measure;
 use crate::weights::Weigh;
 
 /// Sets of a block: their counters take 16 KiB.
@@ -58,6 +62,8 @@ pub struct Wanted {
     pub top: usize,
     /// Similarity that they have at least; 0 for any common element.
     pub at_least: f64,
+    /// Measure of the similarity.
+    pub measure: Measure,
 }
 
 /// Nearest sets of each query in indexes that were searched before, in the layout of Arrow.
@@ -234,6 +240,7 @@ struct Query {
     /// Whether all weights are whole quanta.
     is_exact: bool,
     probe: ProbeTable,
+    measure: Measure,
 }
 
 impl Query {
@@ -269,7 +276,7 @@ impl Query {
 
     /// Return the similarity to a set of weight `total` of which `shared` is the weight of the common elements.
     fn similarity(&self, shared: u64, total: u64) -> f64 {
-        if shared == 0 { 0.0 } else { shared as f64 / (self.total + total - shared) as f64 }
+        self.measure.of(shared as usize, self.total as usize, total as usize)
     }
 
     /// Return the highest similarity to a set of a weight in a range.
@@ -280,7 +287,11 @@ impl Query {
 
     /// Return a weight that any set of weight `least` or more must share to reach a similarity.
     fn needed(&self, floor: f64, least: u64) -> u64 {
-        ((floor / (1.0 + floor) * (self.total + least) as f64 * (1.0 - TOLERANCE)) as u64).max(1)
+        let needed = match self.measure {
+            Measure::Jaccard => floor / (1.0 + floor) * (self.total + least) as f64,
+            Measure::Containment => floor * self.total.min(least) as f64,
+        };
+        ((needed * (1.0 - TOLERANCE)) as u64).max(1)
     }
 
     /// Return the counter that a set needs if it must share `needed` and the terms from `done` on are not added.
@@ -429,6 +440,7 @@ impl<W: Weigh + Send> NearestIndex<W> {
 
     fn find(&self, set: &[u64], number: u32, best: &mut Best, scratch: &mut Scratch) {
         scratch.query.load(self, set);
+        scratch.query.measure = best.wanted.measure;
         if scratch.query.terms.is_empty() || best.wanted.top == 0 {
             return;
         }
@@ -691,7 +703,7 @@ mod tests {
         let similarity = |set: &[u64]| {
             let common: Vec<u64> = query.iter().copied().filter(|element| set.binary_search(element).is_ok()).collect();
             let shared = total(&common);
-            if shared == 0 { 0.0 } else { shared as f64 / (total(query) + total(set) - shared) as f64 }
+            wanted.measure.of(shared as usize, total(query) as usize, total(set) as usize)
         };
         let mut all: Vec<(u32, f64)> = (0..).zip(sets).map(|(other, set)| (other, similarity(set))).collect();
         all.retain(|&(other, value)| other != number && value > 0.0 && value >= wanted.at_least);
@@ -736,17 +748,20 @@ mod tests {
         counted.add(&sets.concat());
         let table = Arc::new(WeightTable::by_rarity(&counted.counts(), sets.len() as u64).unwrap());
         for (top, at_least) in [(1, 0.0), (3, 0.0), (10, 0.3), (1000, 0.0), (2, 1.0)] {
-            let wanted = Wanted { top, at_least };
-            check(&Arc::new(Uniform), &sets, &sets, wanted);
-            check(&table, &sets, &sets, wanted);
+            for measure in [Measure::Jaccard, Measure::Containment] {
+                let wanted = Wanted { top, at_least, measure };
+                check(&Arc::new(Uniform), &sets, &sets, wanted);
+                check(&table, &sets, &sets, wanted);
+            }
         }
     }
 
     #[test]
     fn blocks_and_stops_do_not_change_the_result() {
         let sets = some_sets(3 * BLOCK_SETS as u64, 3000);
-        let wanted = Wanted { top: 5, at_least: 0.0 };
+        let wanted = Wanted { top: 5, at_least: 0.0, measure: Measure::Jaccard };
         check(&Arc::new(Uniform), &sets, &sets[..60], wanted);
+        check(&Arc::new(Uniform), &sets, &sets[..60], Wanted { measure: Measure::Containment, ..wanted });
         let counted = Frequencies::new(16, false);
         counted.add(&sets.concat());
         let table = WeightTable::by_rarity(&counted.counts(), sets.len() as u64).unwrap();
@@ -771,13 +786,15 @@ mod tests {
         let counted = Frequencies::new(12, false);
         counted.add(&sets.concat());
         let table = WeightTable::by_rarity(&counted.counts(), 40).unwrap();
-        check(&Arc::new(table), &sets, &sets, Wanted { top: 4, at_least: 0.0 });
+        check(&Arc::new(table), &sets, &sets, Wanted { top: 4, at_least: 0.0, measure: Measure::Jaccard });
     }
 
     #[test]
     fn queries_with_more_elements_than_a_counter_counts_are_compared_with_all() {
         let set = |start: u64| (start..start + 2 * MOST_TERMS as u64).map(|at| at << 40).collect();
         let sets: Vec<Vec<u64>> = (0..12_u64).map(|number| set(number * number * 900)).collect();
-        check(&Arc::new(Uniform), &sets, &sets, Wanted { top: 3, at_least: 0.1 });
+        for measure in [Measure::Jaccard, Measure::Containment] {
+            check(&Arc::new(Uniform), &sets, &sets, Wanted { top: 3, at_least: 0.1, measure });
+        }
     }
 }

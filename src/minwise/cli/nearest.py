@@ -8,6 +8,7 @@ from minwise.api import write_nearest
 from minwise.cli.base import Command
 from minwise.cli.options import (
     discount_options,
+    measure_option,
     nearest_options,
     previewed_output,
     run_options,
@@ -25,6 +26,7 @@ __all__ = ["nearest"]
 @previewed_output
 @click.option("--sources", is_flag=True, help="Add source and row of both documents.")
 @nearest_options
+@measure_option
 @discount_options
 @set_options
 @run_options

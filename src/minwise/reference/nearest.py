@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
+from minwise.reference.containment import containment
 from minwise.reference.weighting import weighted_similarity
 
 __all__ = ["Neighbour", "best_first_matching", "mutual_neighbours", "nearest_sets"]
@@ -19,6 +20,8 @@ def nearest_sets(
     top: int = 5,
     at_least: float = 0.0,
     weight: Callable[[Element], int] = lambda _: 1,
+    *,
+    is_contained: bool = False,
 ) -> list[Neighbour]:
     """Return the most similar sets of each set, by set and rank; of equally similar ones the first comes first.
 
@@ -28,14 +31,21 @@ def nearest_sets(
         top: Number of sets that are listed for each set.
         at_least: Minimum similarity; one of 0 is never listed.
         weight: Returns the weight of an element, a whole number above 0.
+        is_contained: Whether similarity is the share of the smaller set that the other one has, without weights.
 
     >>> nearest_sets([{1, 2, 3}, {1, 2}, {3, 4}, {1, 2}], top=2)[:3]
     [(0, 1, 0.6666666666666666, 1), (0, 3, 0.6666666666666666, 2), (1, 3, 1.0, 1)]
     """
+
+    def similarity(own: AbstractSet[Element], other: AbstractSet[Element]) -> float:
+        if is_contained:
+            return containment(*sorted((own, other), key=len))
+        return weighted_similarity(own, other, weight)
+
     rows: list[Neighbour] = []
     for left, own in enumerate(sets):
         others = enumerate(sets if among is None else among)
-        found = [(-weighted_similarity(own, other, weight), right) for right, other in others]
+        found = [(-similarity(own, other), right) for right, other in others]
         listed = [one for one in sorted(found) if one[0] < 0 and -one[0] >= at_least]
         if among is None:
             listed = [one for one in listed if one[1] != left]

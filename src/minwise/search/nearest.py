@@ -282,7 +282,13 @@ class _Direction:
         earlier = self.work.open(f"{self.prefix}{number - 1:05}-{at:06}") if number else None
         wanted, threads = self.found.wanted, self.limits.threads
         found, right, similarity, _ = index.nearest(
-            *self._sets(*self.spans[at], self._asked), own, _stored(earlier), wanted.top, wanted.at_least, threads
+            *self._sets(*self.spans[at], self._asked),
+            own,
+            _stored(earlier),
+            wanted.top,
+            wanted.at_least,
+            threads,
+            self.found.job.settings.measure == "containment",
         )
         starts = np.concatenate([[0], np.cumsum(np.bincount(found, minlength=len(queries)))]).astype(np.uint64)
         self.work.write(name, {"queries": queries, "starts": starts, "right": right, "similarity": similarity})

@@ -136,7 +136,8 @@ class SparkEngine:
         pairs, positions = np.unique(pack_pairs(np.minimum(low, high), np.maximum(low, high)), return_inverse=True)
         stages, tasks = self._stages(found.work), plan_tasks(found.documents.corpus.sources)
         verifier = CandidateVerifier(found.job(NullProgress()), found.documents, found.order)
-        kind = "weighted" if found.settings.weighted else "chained"
+        # The same pairs are compared twice, with and without a discount.
+        kind = "discounted" if found.settings.discount == "common" else "chained"
         name = f"{kind}-{sha256(pairs.tobytes()).hexdigest()[:8]}"
         stages.write_files(name, [("000000", buckets_of_pairs(*unpack_pairs(pairs))._asdict())])
         pairs_of = _PairStages(stages, verifier, tasks)

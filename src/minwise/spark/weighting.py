@@ -74,8 +74,10 @@ class WeightStages:
         self.stages.run_tasks(WEIGHTED_KEYS, self._write_keys)
 
     def share(self) -> None:
-        """Send the table of frequencies to the tasks."""
+        """Send the table of frequencies to the tasks, unless all elements are counted alike."""
         table = self._table()
+        if table is EQUAL:
+            return
         arrays: Arrays = {"counts": table.counts, "documents": np.array([table.documents], dtype=np.uint64)}
         self.stages.write_files(TABLE, [(TABLE, arrays)])
 
@@ -139,14 +141,19 @@ def task_weights(location: str, identity: str, factors: tuple[float, ...] | None
 
     Args:
         location: Directory of the stages.
-        identity: Checksum of the table, so that another run in the same directory has its own weights.
+        identity: Checksum of the table, so that another run in the same directory has its own weights; that of
+            ``EQUAL`` for no table.
         factors: The weight of each class of elements, if they have classes.
         held: Whether elements hold their weights.
     """
+    table = EQUAL if identity == EQUAL.identity else _read_table(location)
+    return table.weights(1, factors, held=held)
+
+
+def _read_table(location: str) -> FrequencyTable:
     with StageFolder(location).reading(TABLE, TABLE) as work:
         file = work.open(TABLE)
-        table = FrequencyTable(file.read("counts"), int(file.read("documents")[0]), {})
-    return table.weights(1, factors, held=held)
+        return FrequencyTable(file.read("counts"), int(file.read("documents")[0]), {})
 
 
 def _leaders_name(task: int) -> str:
