@@ -38,6 +38,9 @@ CONF = {
     "spark.executor.extraJavaOptions": FAST_JAVA,
     # Tasks of a lost executor start on the other one at once.
     "spark.locality.wait": "0",
+    # A new executor gets replicas at once. Executors keep the list of their peers for a minute, and the one that is
+    # left after a loss reads it when there is none: its blocks would have no replica if it is killed next.
+    "spark.storage.cachedPeersTtl": "0",
     # Shuffle files of a lost executor are not requested several times before they are made again.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "100ms",
