@@ -156,7 +156,7 @@ class IndexMachine(RuleBasedStateMachine):
                 self.writer.add_unique(names, given, about, on_duplicate_id=policy)
             return
         found = self.writer.add_unique(names, given, about, on_duplicate_id=policy)
-        assert [tuple(decision) for decision in found] == expected
+        assert [decision[:5] for decision in found] == expected
         self.count("a duplicate", any(decision.fate == "duplicate" for decision in found))
 
     @rule(names=st.lists(ids, max_size=6))

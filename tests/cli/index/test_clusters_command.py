@@ -30,4 +30,4 @@ def test_assign_needs_an_index_that_assigns(tmp_path: Path) -> None:
     run(tmp_path, "index", "create", "x.mw")
     (tmp_path / "a.jsonl").write_text('{"id":1,"text":"a"}\n')
     told = one_line(run(tmp_path, "index", "add", "x.mw", "a.jsonl", "--assign"), USAGE)
-    assert told == "minwise: assign needs an index that was created with --assign, got x.mw"
+    assert told == "minwise: assign needs an index that was created with --assign, got x.mw\n"

@@ -118,7 +118,7 @@ class Handles:
 
     def run_add_unique(self, index: mw.Index, **arguments: Any) -> Any:  # noqa: ANN401
         """Return the decisions."""
-        return [list(decision) for decision in index.add_unique(**arguments)]
+        return [list(decision[:5]) for decision in index.add_unique(**arguments)]
 
     def run_remove(self, index: mw.Index, ids: list[Any]) -> int:
         """Return the number of removed documents."""
