@@ -36,6 +36,7 @@ __all__ = [
     "WORK_OPTION",
     "add_options",
     "among_option",
+    "assign_option",
     "contamination_options",
     "cut_options",
     "discount_options",
@@ -335,6 +336,7 @@ contamination_options = add_options(
 # Settings of the documents of a new index that are records, and of items in files.
 record_options = add_options(*_setting_options("fields", "weights", of=IndexOptions))
 separator_option = setting_option("separator", metavar="TEXT")
+assign_option = setting_option("assign", of=IndexOptions)
 # Settings of a new index.
 index_options = add_options(
     *_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES, "store_text", "sketch_only", "assign", of=IndexOptions)
