@@ -39,6 +39,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         "min_left",
         "group",
         "unique",
+        "assign",
         "on_duplicate_id",
         "ids",
         "older_than",

@@ -14,6 +14,7 @@ from minwise._internal.formatting import CappedLines, plural
 from minwise.cli.base import Command
 from minwise.cli.files import LineWriter, open_lines, read_ids
 from minwise.cli.options import (
+    assign_option,
     expire_options,
     index_options,
     input_options,
@@ -85,9 +86,7 @@ COUNTS = {
 @click.option(
     "--unique", is_flag=True, help="Add only documents that are not near-duplicates; print a decision for every row."
 )
-@click.option(
-    "--assign", is_flag=True, help="Print a decision for every row, with its cluster; the index must assign clusters."
-)
+@assign_option
 @output_file("With --unique: file for the kept rows, JSON lines; - prints them.")
 @click.option(
     "--on-duplicate-id",
@@ -113,9 +112,9 @@ def add(
     With - for INPUTS, documents are JSON lines on standard input and must have ids; --format reads other formats, as a
     whole. A few thousand documents are committed at a time. After an interruption the same command continues: a
     document that is already present is left unchanged. With --unique every row is decided in order, and the decisions
-    are printed as JSON lines, each once it is durable; from standard input, as soon as a line arrives. With --assign
-    the same lines are printed without leaving documents out; they name the cluster of each document, and those that it
-    merged.
+    are printed as JSON lines, each once it is durable; from standard input, as soon as a line arrives. With --assign,
+    for an index that was created with it, the same lines are printed without leaving documents out; they name the
+    cluster of each document, and those that it merged.
 
     Examples:
         minwise index add news.mw 'day1/*.parquet'

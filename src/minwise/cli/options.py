@@ -38,6 +38,7 @@ __all__ = [
     "WORK_OPTION",
     "add_options",
     "among_option",
+    "assign_option",
     "contamination_options",
     "copy_options",
     "cut_options",
@@ -377,6 +378,7 @@ contamination_options = add_options(
 expire_options = add_options(*_setting_options(*definitions(ExpireOptions), of=ExpireOptions))
 record_options = add_options(*_setting_options("fields", "weights", of=IndexOptions))
 separator_option = setting_option("separator", metavar="TEXT")
+assign_option = setting_option("assign", of=IndexOptions)
 # Settings of a new index.
 index_options = add_options(
     *_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES, "store_text", "sketch_only", "assign", of=IndexOptions)
