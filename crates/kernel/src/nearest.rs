@@ -275,8 +275,13 @@ impl Query {
     }
 
     /// Return the similarity to a set of weight `total` of which `shared` is the weight of the common elements.
+    #[inline(always)]
     fn similarity(&self, shared: u64, total: u64) -> f64 {
-        self.measure.of(shared as usize, self.total as usize, total as usize)
+        let all = match self.measure {
+            Measure::Jaccard => self.total + total - shared,
+            Measure::Containment => self.total.min(total),
+        };
+        if shared == 0 { 0.0 } else { shared as f64 / all as f64 }
     }
 
     /// Return the highest similarity to a set of a weight in a range.
