@@ -125,4 +125,5 @@ def test_pairs_take_no_longer_than_brute_force(bits_are_counted: bool) -> None:
         for start in range(0, len(words), 256):
             np.nonzero(np.bitwise_count(words[start : start + 256, None] ^ words[None, start:]) <= 10)
 
-    assert processor_seconds(lambda: HammingSearch().fit(hashes).pairs(10, threads=1)) < processor_seconds(brute_force)
+    ours, theirs = processor_seconds(lambda: HammingSearch().fit(hashes).pairs(10, threads=1), brute_force)
+    assert ours < theirs
