@@ -109,6 +109,7 @@ bench-all: bench ## Run all benchmarks; takes hours
 	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.linkage
+	$(BIN)/python -m benchmarks.linkage.filters
 	$(BIN)/python -m benchmarks.vectors
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m benchmarks.quality.partial_copies
@@ -116,6 +117,8 @@ bench-all: bench ## Run all benchmarks; takes hours
 	$(BIN)/python -m benchmarks.quality.figures
 	$(BIN)/python -m benchmarks.passages
 	$(BIN)/python -m benchmarks.decontaminate
+	$(BIN)/python -m benchmarks.nearest
+	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m docs.tools
 
 chromium: ## Install the browser of the page tests if run as root; without it those tests are skipped
